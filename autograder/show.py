@@ -1,7 +1,5 @@
 """Text, tables and pictures in a notebook, and as plain text where there is none."""
 
-from __future__ import annotations
-
 import difflib
 import io
 import textwrap
@@ -26,13 +24,13 @@ def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
     _display(text, {"text/html": html, **(data or {})})
 
 
-def picture(figure: Figure, alternative: str) -> None:
+def picture(figure: "Figure", alternative: str) -> None:
     """Display a figure of matplotlib in a notebook; ``alternative`` says in words what can be seen there."""
     if in_notebook():
         show(alternative, picture_html(figure, alternative))
 
 
-def picture_html(figure: Figure, alternative: str) -> str:
+def picture_html(figure: "Figure", alternative: str) -> str:
     """A figure as HTML with a PNG in it: JupyterLab gives image/png no alternative text."""
     png = io.BytesIO()
     figure.savefig(png, format="png", facecolor="white", metadata={"Software": None})

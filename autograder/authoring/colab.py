@@ -13,7 +13,8 @@ METADATA = {
     "tags": [TAG, "remove-cell"],  # the website leaves it out
 }
 
-# Nothing is installed, so their torch stays as it is: the course's package is imported from the clone.
+# Their torch stays as it is: the course's package is imported from the clone, and the one package installed
+# (msgspec reads the course's tables) needs no other.
 # When the cell runs again, the current folder is in the clone.
 SOURCE = f"{FETCHES_COURSE}\n" + Path(__file__).with_name("colab_cell.txt").read_text("utf-8").rstrip()
 

@@ -12,19 +12,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
+
 from ..files import write_whole
 from ..teaching.scripts import Cell, comparisons
 
-FACTS = {
-    "name": r"\S.{2,}",
-    "system": r"\S.*",
-    "python": r"3\.\d+\.\d+\S*",
-    "torch": r"\d+\.\d+\.\d+\S*",
-    "date": r"20\d\d-\d\d-\d\d",
-}
-# The kinds of devices, and what else is to be known of each; an AMD's GPU has its ROCm in place of a driver.
-KINDS = {"cpu": {}, "cuda": {"cuda": r"\d+\.\d+", "driver": r"\d[\d.]*"}, "mps": {"macos": r"\d+(\.\d+)*"}}
-ROCM = {"rocm": r"\d+\.\d+\S*"}
+FACTS = msgspec.toml.decode(Path(__file__).with_name("record_facts.toml").read_bytes())
+KINDS = ("cpu", "cuda", "mps")
 CLOCKS = ("cpu", "wall", "cuda", "mps")
 LEAST_ROUNDS = 5
 LONGEST = 60.0  # seconds of a call
@@ -51,8 +45,8 @@ def _is_record(found: Any) -> bool:
 def _problems_of_device(device: Mapping[str, Any]) -> Iterator[str]:
     if (kind := device.get("kind")) not in KINDS:
         yield f"the device is of kind {kind!r}, not {', '.join(KINDS)}"
-    of_kind = ROCM if "rocm" in device else KINDS.get(str(kind), {})
-    for fact, form in (FACTS | of_kind).items():
+    of_kind = FACTS.get("rocm" if "rocm" in device else str(kind), {})
+    for fact, form in (FACTS["all"] | of_kind).items():
         if not re.fullmatch(form, str(device.get(fact, ""))):
             yield f"the device's {fact} is {device.get(fact)!r}"
     if str(device.get("date")) > date.today().isoformat():

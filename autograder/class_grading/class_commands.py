@@ -1,7 +1,5 @@
 """The commands about a class: ``grade``, ``again``, ``late``, ``report``; each has a module for its work."""
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys
@@ -24,7 +22,7 @@ WHERE = (
 )
 
 
-def connector(ending: ExitStack, workers: int | None, scheduler: str | None) -> Callable[[bool], Pool]:
+def connector(ending: ExitStack, workers: int | None, scheduler: str | None) -> Callable[[bool], "Pool"]:
     """What makes the pool that these options ask for. Its sandboxes load torch from now on, until ``ending``.
 
     Raises Misuse; and CommandError without the extra ``dask``, if that is asked for.
@@ -41,7 +39,7 @@ def connector(ending: ExitStack, workers: int | None, scheduler: str | None) -> 
     number = workers or len(cores())
     begun = [ending.enter_context(sandbox) for sandbox in pool.begun(number)]
 
-    def connect(unconfined: bool) -> Pool:
+    def connect(unconfined: bool) -> "Pool":
         sandboxes = begun.copy()
         begun.clear()
         if not sandboxes or (unconfined and sandboxes[0].refusal):  # there was a pool, or it has no walls

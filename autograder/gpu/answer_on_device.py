@@ -38,23 +38,6 @@ class Begin(messages.Message, frozen=True):
     ticket: bytes
 
 
-class _ArgumentsOnDevice(Arguments):
-    """Inputs over memory on a device. What comes from the judge is trusted here."""
-
-    def __init__(self, memory: torch.Tensor, places: Sequence[tuple[int, int]]) -> None:
-        self._room, self._places, self._objects = memory, places, {}
-        self.leaves, self.ready = {}, []
-        self.storages = [memory[offset : offset + size] for offset, size in places]
-
-    def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
-        dtype = getattr(torch, node.dtype)
-        assert node.storage is not None  # the judge's inputs have values
-        start = self._places[node.storage][0] // dtype.itemsize + node.offset
-        made = torch.empty(0, dtype=dtype, device=self._room.device)
-        made = made.set_(self._room.untyped_storage(), start, node.shape, node.strides)
-        return made.requires_grad_() if node.grad is not None else made
-
-
 class _ResultsOnDevice(Results):
     """A result, copied into the judge's ``memory`` on the device."""
 
@@ -97,7 +80,7 @@ class _Answer:
             request = messages.parse(self._channel.receive(), messages.RaceInputs | messages.RaceCall)
             try:
                 if isinstance(request, messages.RaceInputs):
-                    self._arguments = _ArgumentsOnDevice(self._inputs, request.places)
+                    self._arguments = Arguments(self._inputs, request.places, {})
                     self._arguments.ready = [self._arguments.value(node) for node in request.tensors]
                     self._channel.send(messages.Hello())
                 else:

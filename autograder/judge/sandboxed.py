@@ -1,7 +1,5 @@
 """The judge for code that nobody trusts: three cells of a notebook that nobody sees, run in the sandbox."""
 
-import atexit
-import functools
 import secrets
 
 import msgspec
@@ -9,7 +7,7 @@ import msgspec
 from ..judging.outcome import MIME
 from ..measuring import duel
 from ..roles import PROCESS_ENDED, TIMED_OUT
-from ..sandbox import PlannedCell, Sandbox, SandboxError
+from ..sandbox import PlannedCell, SandboxError, shared_sandbox
 from ..sandbox.walls import proof
 from ..sandbox.wire.messages import Role
 from ..show import visible
@@ -41,19 +39,15 @@ def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
         for index, (role, source) in enumerate(sources.items())
     ]
     files: dict[str, bytes | None] = {name: answer.content}
-    run = functools.partial(
-        _sandbox().run,
-        cells,
-        assignment="race",
-        files=files,
-        cell_seconds=seconds,
-        notebook_seconds=4 * seconds,
-        tell=lambda step: task.tell(step.doing),
-    )
     try:
-        executed = run(races="now")
-        if executed.undecided:
-            executed = executed.merged(run(races="again", only=executed.undecided))
+        executed = shared_sandbox(False).run_to_the_end(
+            cells,
+            assignment="race",
+            files=files,
+            cell_seconds=seconds,
+            notebook_seconds=4 * seconds,
+            tell=lambda step: task.tell(step.doing),
+        )
     except SandboxError as error:
         return verdict.said("not run", str(error))
     return _read(executed.outputs, verdict, seconds)
@@ -61,14 +55,6 @@ def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
 
 def _loaded(source: Source) -> str:
     return f"load({str(source.path)!r}, {source.name!r}, {source.text!r})"
-
-
-@functools.cache
-def _sandbox() -> Sandbox:
-    """This process's sandbox, which takes seconds to start; it ends with the process."""
-    box = Sandbox()
-    atexit.register(box.close)
-    return box
 
 
 def _read(outputs: dict[int, list[dict]], verdict: Verdict, seconds: float) -> Verdict:

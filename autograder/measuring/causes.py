@@ -179,22 +179,12 @@ def _in_a_copy(sides: Mapping[str, Side]) -> Iterator[dict[str, Side]]:
         return cast(Block, here.recv())
 
     try:
-        yield {name: _Elsewhere(**vars(side), run=partial(block, name)) for name, side in sides.items()}
+        yield {name: replace(side, elsewhere=partial(block, name)) for name, side in sides.items()}
     except (EOFError, ConnectionError) as error:
         raise ValueError("A copy of this process, with memory of its own, ended early.") from error
     finally:
         copy.kill()
         copy.join()
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Elsewhere(Side):
-    """A side whose blocks another process runs."""
-
-    run: Callable[[int, int, str], Block]
-
-    def block(self, seed: int, calls: int, device: str) -> Block:
-        return self.run(seed, calls, device)
 
 
 @contextmanager

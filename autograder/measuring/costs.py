@@ -167,9 +167,7 @@ class _Reads(TorchFunctionMode):
         super().__init__()
         self._counter = counter
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if (func in READS and args[0].device.type == "cpu") or func is torch.Tensor.__repr__:
             self._counter.shared[2] += 1
         return func(*args, **(kwargs or {}))
@@ -195,9 +193,7 @@ class _Counter(_Mode):
             if isinstance(leaf, torch.Tensor):
                 self._remember(leaf.untyped_storage())
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         kind = _kind(func)
         given = _direct((*args, *kwargs.values()))
@@ -290,22 +286,26 @@ def _kind(func: Any) -> _Kind:
 class _InThread(_Mode):
     """Hands the operations of a thread to whatever counts at that time."""
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if _counters:
             return _counters[-1].__torch_dispatch__(func, types, args, kwargs)
         return func(*args, **(kwargs or {}))
 
 
 def _waits(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a GPU's host waits in an operation that is no copy."""
+    """Whether a GPU's host waits in an operation that is no copy.
+
+    Not where one number is written where a mask is true: torch does not look for the places, but fills.
+    Source: canDispatchToMaskedFill in ATen/native/TensorAdvancedIndexing.cpp.
+    """
     if name == "aten.repeat_interleave":  # of numbers that differ: how many come out in all?
         return kwargs.get("output_size") is None
     if not name.startswith("aten.index"):
         return name in WAITS
-    has_mask = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _direct(args[1:2]))
-    return has_mask and not _fills(name, args)
+    indices = _direct(args[1:2])
+    has_mask = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in indices)
+    one_mask = name.startswith("aten.index_put") and len(indices) == 1
+    return has_mask and not (one_mask and args[2].numel() == 1 and args[2].device.type == "cpu")
 
 
 def _direct(values: Iterable[object]) -> list[torch.Tensor]:
@@ -317,16 +317,6 @@ def _direct(values: Iterable[object]) -> list[torch.Tensor]:
         elif isinstance(value, (list, tuple)):
             found += [one for one in value if isinstance(one, torch.Tensor)]
     return found
-
-
-def _fills(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether one number is written where a mask is true: torch does not look for the places, but fills.
-
-    Source: canDispatchToMaskedFill in ATen/native/TensorAdvancedIndexing.cpp.
-    """
-    if not name.startswith("aten.index_put") or len(_direct(args[1:2])) != 1:
-        return False
-    return bool(args[2].numel() == 1 and args[2].device.type == "cpu")
 
 
 def _gives_back(

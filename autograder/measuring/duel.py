@@ -49,12 +49,14 @@ class Side:
     """A function to time, and the ``inputs`` it is called with.
 
     ``around`` holds while a block of it runs, off the clock. ``warm``: it follows a call that does not count.
+    ``elsewhere``: another process runs its blocks.
     """
 
     function: Function
     inputs: MakesInputs
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     warm: bool = False
+    elsewhere: Callable[[int, int, str], Block] | None = None
 
     def call(self, seed: int, device: str) -> object:
         """Its result, off any clock."""
@@ -64,6 +66,8 @@ class Side:
 
     def block(self, seed: int, calls: int, device: str) -> Block:
         """So many calls on fresh inputs, timed."""
+        if self.elsewhere:
+            return self.elsewhere(seed, calls, device)
         given = fresh_inputs(self.inputs, seed, device)
         with self.around():
             if self.warm:

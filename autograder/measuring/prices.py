@@ -92,9 +92,7 @@ class _Priced(TorchDispatchMode):
         self.bill = dict.fromkeys(("calls", "bytes", "arithmetic"), 0.0)
         self._where: dict[str, Any] = {"device": device, "num_threads": num_threads}
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         from torch.utils.flop_counter import flop_registry
 
         result = func(*args, **(kwargs or {}))

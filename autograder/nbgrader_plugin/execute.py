@@ -1,8 +1,6 @@
 """Puts the outputs of its cells into a submission: it has them run where a student's code can do no harm."""
 
-import atexit
 import logging
-from functools import cache, partial
 from typing import Any
 
 import nbformat
@@ -13,7 +11,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Float, Integer
 
 from ..roles import NOT_RUN
-from ..sandbox import Executed, Sandbox, plan
+from ..sandbox import Executed, plan, shared_sandbox
 from .patches import submitted_folder
 from .reading import extra_files
 from .submissions import init_notebooks, problem_of
@@ -38,12 +36,9 @@ class RunEveryCell(NbGraderPreprocessor):
             assignment = names["assignment"]
             files = extra_files(submitted_folder(converter, assignment, names["student"]))
         box = shared_sandbox(self.without_sandbox)
-        run = partial(box.run, plan(nb), assignment=assignment, files=files, **self.limits())
-        executed = run(races="now")
+        executed = box.run_to_the_end(plan(nb), assignment=assignment, files=files, **self.limits())
         if box.warning:
             self.log.warning("%s", box.warning)
-        if executed.undecided:  # a race that noise left so gets a second try
-            executed = executed.merged(run(races="again", only=executed.undecided))
         put_outputs(nb, executed, self.log)
         return nb, resources
 
@@ -80,11 +75,3 @@ def put_outputs(nb: NotebookNode, executed: Executed, log: logging.Logger) -> No
     nb.metadata.setdefault("autograder", NotebookNode()).update(
         events=executed.events, seconds=executed.seconds, noise=executed.noise, sandboxed=executed.sandboxed
     )
-
-
-@cache
-def shared_sandbox(unconfined: bool) -> Sandbox:
-    """This process's sandbox; it ends with the process."""
-    box = Sandbox(unconfined=unconfined)
-    atexit.register(box.close)
-    return box

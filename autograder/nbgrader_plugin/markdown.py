@@ -6,7 +6,9 @@ Formulas stay as they were written: what typesets them could draw anything anywh
 
 import re
 from html import escape
+from pathlib import Path
 
+import msgspec
 import nh3
 from markupsafe import Markup
 from mistune import import_plugin
@@ -20,36 +22,12 @@ MOST_CHARACTERS, MOST_TAGS = 20_000, 500
 MOST_PICTURES = 20_000_000  # bytes
 
 PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
-# The rest of Pygments' languages is only for those who look for a slow one.
-LANGUAGES = "python python3 py ipython ipython3 pycon bash sh console json cpp"
 CODE_CLASSES = {"highlight", *STANDARD_TYPES.values()}
 
-TEXT = (
-    "a abbr b blockquote br caption code dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img ins kbd li"
-    " mark ol p pre q s samp small span strike strong sub summary sup table tbody td tfoot th thead tr tt"
-    " u ul"
-)
-ATTRIBUTES = {
-    "a": {"href", "title"},
-    "abbr": {"title"},
-    "img": {"src", "title", "alt", "width", "height"},
-    "ol": {"start"},
-    "details": {"open"},
-    **{tag: {"class"} for tag in ("div", "pre", "code", "span")},
-    **{tag: {"colspan", "rowspan", "align"} for tag in ("td", "th")},
-}
-VALUES = {
-    "href": re.compile(r"(?:https?://|mailto:|#).*", re.IGNORECASE),
-    "src": PICTURE,
-    **dict.fromkeys(("width", "height"), re.compile(r"\d{1,4}(px|%)?")),
-    **dict.fromkeys(("colspan", "rowspan"), re.compile(r"\d{1,2}")),
-    "align": re.compile("left|center|right"),
-    "start": re.compile(r"\d+"),
-}
-CARD_STYLES = (
-    "background border border-left color font-size height line-height margin max-width overflow padding"
-    " text-align white-space width"
-)
+_ALLOWED = msgspec.toml.decode(Path(__file__).with_name("allowed_html.toml").read_bytes())
+TAGS, LANGUAGES, CARD_STYLES = (set(_ALLOWED[kind].split()) for kind in ("tags", "languages", "card_styles"))
+ATTRIBUTES = {tag: set(names.split()) for tag, names in _ALLOWED["attributes"].items()}
+VALUES = {name: re.compile(form) for name, form in _ALLOWED["values"].items()} | {"src": PICTURE}
 
 
 class TooMuch(Exception):
@@ -78,7 +56,7 @@ def safe_card(html: str) -> Markup:
         sound(html),
         tags={"b", "div", "table", "td", "tr"},
         attributes={"*": {"style"}, "div": {"role"}, "table": {"aria-label"}},
-        filter_style_properties=set(CARD_STYLES.split()),
+        filter_style_properties=CARD_STYLES,
         clean_content_tags=set(),
     )
     return Markup(clean)
@@ -124,7 +102,7 @@ class _Renderer(IPythonRenderer):
 
     def block_code(self, code: str, info: str | None = None) -> str:
         language = (info or "").split(maxsplit=1)[:1]
-        return super().block_code(code, language[0] if set(language) & set(LANGUAGES.split()) else None)
+        return super().block_code(code, language[0] if set(language) & LANGUAGES else None)
 
     def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
         tag = "th" if head else "td"
@@ -134,7 +112,7 @@ class _Renderer(IPythonRenderer):
 def _clean(html: str) -> Markup:
     clean = nh3.clean(
         html,
-        tags=set(TEXT.split()),
+        tags=TAGS,
         attributes=ATTRIBUTES,
         attribute_filter=_held,
         url_schemes={"http", "https", "mailto", "data"},

@@ -10,7 +10,7 @@ if not sys.platform.startswith("linux"):  # before a module is missing that only
     raise ImportError("grading needs Linux; on Windows, WSL is one.", name=__name__)
 
 from .submissions.plan import plan
-from .submissions.supervisor import Executed, Sandbox, SandboxError, Step
+from .submissions.supervisor import Executed, Sandbox, SandboxError, Step, shared_sandbox
 from .wire.messages import PlannedCell
 
-__all__ = ["Executed", "PlannedCell", "Sandbox", "SandboxError", "Step", "plan"]
+__all__ = ["Executed", "PlannedCell", "Sandbox", "SandboxError", "Step", "plan", "shared_sandbox"]

@@ -1,12 +1,12 @@
 """The chart of a comparison, in HTML that has the colours of the page around it: bars and words."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
+from pathlib import Path
 from typing import NamedTuple
+
+from jinja2 import Template
 
 from ..measuring.decide import SAME
 from ..measuring.duel import Ratio
@@ -17,7 +17,8 @@ from .recordings import Timing
 # where colours are forced.
 HERE, RECORDED, GUESS, LIMIT = "#2E86C1", "#C27A00", "#C0609A", "#009E73"
 WIDEST = 60  # percent of the width for bars; their words have the rest
-LINE = '<span style="display:inline-block;height:16px;border-left:2px solid;vertical-align:middle"></span>'
+_SOURCE = Path(__file__).with_suffix(".html.j2").read_text(encoding="utf-8")
+CHART: Template = Template(_SOURCE, autoescape=True)
 
 
 class _Bar(NamedTuple):
@@ -55,17 +56,11 @@ def draw(timings: Sequence[Timing], guess: float | None) -> str:
     ends = [math.log(bar.ratio) for bars in rows.values() for bar in bars]
     slowest, fastest = min(0, *ends), max(0, *ends)
     scale = WIDEST / max(fastest - slowest, math.log(2))
-    parts = []
-    for name, bars in rows.items():
-        lines = "".join(_line(bar, -slowest * scale, scale) for bar in bars)
-        parts.append(f'<div style="margin:8px 0"><b>{escape(name)}</b>{lines}</div>')
     told = (f"{name}: {'; '.join(bar.words for bar in bars)}" for name, bars in rows.items())
     alternative = f"Chart, beside {baseline}. {'. '.join(told)}."
     legend = f"The line is {baseline}: bars to the right are faster, to the left slower (logarithmic)."
-    return (
-        f'<div role="img" aria-label="{escape(alternative)}" style="max-width:800px;line-height:1.35">'
-        f'{"".join(parts)}<div style="font-size:90%">{escape(legend)}</div></div>'
-    )
+    places = {"start": -slowest * scale, "scale": scale, "log": math.log}
+    return str(CHART.render(rows=rows, alternative=alternative, legend=legend, **places)).strip()
 
 
 def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
@@ -75,13 +70,3 @@ def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
             device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor", "", timing.device.split(", ")[0])
             style = (HERE, 10) if here else (RECORDED, 4)
             yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {'here: ' * here}{device}")
-
-
-def _line(bar: _Bar, line: float, scale: float) -> str:
-    """A bar with its words; ``line`` is where bars begin, in percent."""
-    length = scale * math.log(bar.ratio)
-    inline = "display:inline-block;vertical-align:middle"
-    space = f'<span style="{inline};width:{line + min(length, 0):.1f}%"></span>'
-    border = f"border-top:{bar.height}px solid {bar.colour}"
-    drawn = f'<span style="{inline};width:{abs(length):.1f}%;{border}"></span>'
-    return f"<div>{space}{LINE + drawn if length >= 0 else drawn + LINE} {escape(bar.words)}</div>"

@@ -1,7 +1,5 @@
 """compare: the one call of a chapter's timing cell. Measures, tells, draws, and remembers the verdict."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +47,7 @@ def compare(
     seconds: float = 1.0,
     bytes: float = 0,
     flops: float = 0,
-) -> Comparison:
+) -> "Comparison":
     """Time two or more callables against each other, on every device present, and show the result.
 
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
@@ -209,7 +207,7 @@ def _kept(one: Share | Prediction) -> dict[str, object]:
 
 def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
     """The rows of one device in the table; the first of them names it."""
-    where = timing.where
+    where = f"{timing.origin}: {timing.device}"
     for name, seconds in timing.seconds.items():
         faster, interval = "1 (baseline)", ""
         if ratio := timing.ratios.get(name):

@@ -4,8 +4,6 @@ The first guess on each question is kept in one small file on this machine, whic
 delete. Nothing is sent anywhere.
 """
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections import Counter
@@ -45,7 +43,7 @@ def folded(summary: str, html: str) -> str:
 
 
 def guessed(
-    question: str, guess: object, truth: object, *lines: str, drawing: tuple[Figure, str] | None = None
+    question: str, guess: object, truth: object, *lines: str, drawing: "tuple[Figure, str] | None" = None
 ) -> None:
     """Show what the reader was asked: ``truth``, which the cell has measured or counted, how near the guess
     comes (see ``how_near``), further lines, and a figure with its alternative text. All is folded as long as

@@ -1,16 +1,14 @@
 """Three questions at a chapter's head, about earlier chapters; what is right is worked out there and then."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..measuring.costs import costs
 from ..show import show
@@ -25,7 +23,7 @@ AGAIN = "With dots in their place again, the cell asks new ones."
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of them; ``recall.toml`` says what its keys mean."""
+    """One of them; ``recall.toml`` says what its keys mean. One that is drawn knows what is ``right``."""
 
     chapter: str
     ask: str
@@ -37,38 +35,28 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     one: list[str] = []
     others: list[str] = []
     test: str = ""
+    right: Any = None
 
-    def drawn(self) -> Asked:
-        """The question with numbers, texts and lines drawn, and its answer."""
+    def drawn(self) -> "Question":
+        """The question with numbers, texts and lines drawn."""
         chosen = {name: random.choice(values) for name, values in (self.numbers | self.texts).items()}
         ask, code, answer, because = (
             text.format_map(chosen) for text in (self.ask, self.code, self.answer, self.because)
         )
         if not self.one:
-            return Asked(self.chapter, ask, code, _value(code, answer), because)
+            return replace(self, ask=ask, code=code, because=because, right=_value(code, answer))
         lines = random.sample([random.choice(self.one), *random.sample(self.others, LINES - 1)], LINES)
         met = [bool(_value(code, self.test.format(line=line))) for line in lines]
         [odd] = [number for number, it_is in enumerate(met, 1) if met.count(it_is) == 1]
         shown = "\n".join([code, "", *(f"{number}: {line}" for number, line in enumerate(lines, 1))])
-        return Asked(self.chapter, ask, shown, odd, because)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question as the reader sees it, and what is right."""
-
-    chapter: str
-    ask: str
-    code: str
-    answer: Any
-    because: str
+        return replace(self, ask=ask, code=shown, because=because, right=odd)
 
     def told(self, given: object) -> str:
         """What to say of an answer; nothing of none."""
         if given is ...:
             return ""
         why = f"{self.because} ({self.chapter})"
-        return f"Right. {why}" if _same(given, self.answer) else f"It is {self.answer}, not {given!r}. {why}"
+        return f"Right. {why}" if _same(given, self.right) else f"It is {self.right}, not {given!r}. {why}"
 
 
 def recall(chapter: str, *answers: object) -> None:
@@ -93,12 +81,12 @@ def recall(chapter: str, *answers: object) -> None:
         html.append(
             f"<li>{escape(one.ask)}<pre style='{PRE}'>{escape(one.code)}</pre><p>{escape(said)}</p></li>"
         )
-    right = "".join(f"<li>{escape(one.told(one.answer))}</li>" for one in asked)
+    right = "".join(f"<li>{escape(one.told(one.right))}</li>" for one in asked)
     below = "" if all(told) else folded("What is right", f"<ol>{right}</ol>")
     show("\n\n".join(text), f"<p>{head}</p><ol>{''.join(html)}</ol>{below}")
 
 
-_asked: dict[str, list[Asked]] = {}  # last, by the chapter at whose head they stand
+_asked: dict[str, list[Question]] = {}  # last, by the chapter at whose head they stand
 
 
 def questions(path: Path = FILE) -> list[Question]:

@@ -39,11 +39,6 @@ class Timing:
     facts: Mapping[str, Any] = field(default_factory=dict)
     processes: Sequence[int] = ()
 
-    @property
-    def where(self) -> str:
-        """The device, and whether it is here."""
-        return f"{self.origin}: {self.device}"
-
     @cached_property
     def ratios(self) -> dict[str, Ratio]:
         """How many times faster than the baseline each other variant is."""

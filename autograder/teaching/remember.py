@@ -1,7 +1,5 @@
 """Ten things to remember, with figures that cells found out: for the claims page, README and site."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -126,7 +126,9 @@ def row(claim: str, found: Sequence[Evidence]) -> str:
     """
     verdict, kind = judge(claim, found), SOURCES[claim[0]].kind
     says = CLAIMS[claim].says.replace("*", r"\*")
-    lines = [f"- **{says}** {claim}, {_links(claim, found)}"]
+    chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
+    links = ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
+    lines = [f"- **{says}** {claim}, {links}"]
     for on, rule in verdict.rules.items():
         if rule != f"When {CLAIMS[claim].use}.":  # which says no more than the claim
             lines.append(f"  - *{on}*, {rule[:1].lower()}{rule[1:]}" if on else f"  - {rule}")
@@ -150,11 +152,6 @@ def _behind(claim: str, found: Sequence[Evidence]) -> list[str]:
     quoted = "" if not words else f" [“{words}”]({link})" if link else f" “{words}”"
     mine = [f"- {_sentence(one)}" for one in found if one.claim == claim]
     return ["", f"**{claim}** {CLAIMS[claim].says}{quoted}", "", *mine]
-
-
-def _links(claim: str, found: Sequence[Evidence]) -> str:
-    chapters = dict.fromkeys(one.chapter for one in found if one.claim == claim)
-    return ", ".join(f"[{chapter[:2]}]({chapter}.ipynb)" for chapter in chapters)
 
 
 def _sentence(one: Evidence) -> str:

@@ -1,6 +1,6 @@
 """Gives a gradient of 2**46 numbers that takes 252 bytes, for the judge's own autograd to sum up.
 
-# points: shift_hidden=0 shift_cost=0 shift_copies=0 farthest_memory=0
+# points: shift_hidden=0 shift_cost=0 farthest_memory=0
 # endless
 """
 

@@ -1,6 +1,6 @@
 """Right answers, but in a race the process does not answer the judge's calls.
 
-# points: total_race=0 shift_cost=0 shift_copies=0
+# points: total_race=0 shift_cost=0
 # suspicious: yes
 # endless
 """

@@ -1,6 +1,6 @@
 """Leaves a key with the kernel, for other submissions of this account to find, and looks for theirs.
 
-# points: shift_cost=0 shift_copies=0
+# points: shift_cost=0
 # suspicious: yes
 """
 

@@ -1,7 +1,7 @@
 """Looks for hidden tests in its own interpreter: frames, history, all objects, the lines that Python
 remembers.
 
-# points: shift_cost=0 shift_copies=0
+# points: shift_cost=0
 """
 
 # %% shift answer

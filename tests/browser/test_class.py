@@ -154,7 +154,7 @@ def see_progress(page: Page) -> None:
     page.keyboard.press("Shift+Enter")
     expect(front.panel.get_by_text(re.compile(r"1 of \d+ exercises passed"))).to_be_visible()
     chapter = front.panel.get_by_role("row", name=re.compile("01 · Creating tensors"))
-    expect(chapter.get_by_role("cell").last).to_have_text(re.compile(r"●○+\s1\sof\s6"))
+    expect(chapter.get_by_role("cell").last).to_have_text(re.compile(r"●○+\s1\sof\s7"))
 
 
 def read_feedback(page: Page, course: Path, screenshot) -> None:

@@ -26,6 +26,8 @@ NOW, DAY = datetime.now(timezone.utc), timedelta(days=1)
 @pytest.fixture
 def course(inbox: ScratchCourse) -> ScratchCourse:
     """What is handed in now is an hour late."""
+    global NOW
+    NOW = datetime.now(timezone.utc)  # and not when all tests were collected
     due(f"{NOW - timedelta(hours=1)}", percent_a_day=50)
     return inbox
 

@@ -15,8 +15,8 @@ from programs import not_waiting_for, run
 from repository import PROJECT, ROOT, with_what_they_need
 
 from autograder.gpu import device_judge
-from autograder.judge import Verdict, judge, sandboxed
-from autograder.sandbox import Sandbox
+from autograder.judge import Verdict, judge
+from autograder.sandbox import Sandbox, shared_sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -117,7 +117,7 @@ def test_a_bad_given_version_or_bad_inputs(tmp_path):
 def test_an_undecided_race_is_run_a_second_time(tmp_path, monkeypatch):
     loud = lambda self, *_: setattr(self, "_noisy", "It is loud.")
     monkeypatch.setattr(Sandbox, "_check_until_quiet", loud)
-    monkeypatch.setattr(sandboxed._sandbox(), "_noisy", "It was loud.")
+    monkeypatch.setattr(shared_sandbox(False), "_noisy", "It was loud.")
     doing: list[str] = []
     verdict = judged(tmp_path, RIGHT, tell=doing.append)
     assert (verdict.word, verdict.why, doing.count("racing")) == ("undecided", "It is loud.", 2)

@@ -248,8 +248,8 @@ def test_two_processors_that_share_a_name_have_a_record_each(tmp_path, monkeypat
 
 def test_each_question_has_one_right_answer():
     for asked in [question.drawn() for question in questions() for _ in range(20)]:
-        assert asked.chapter in CHAPTERS and asked.told(asked.answer).startswith("Right. ")
-        assert asked.told("no") == f"It is {asked.answer}, not 'no'. {asked.because} ({asked.chapter})"
+        assert asked.chapter in CHAPTERS and asked.told(asked.right).startswith("Right. ")
+        assert asked.told("no") == f"It is {asked.right}, not 'no'. {asked.because} ({asked.chapter})"
 
 
 def test_questions_are_new_until_they_are_answered(capsys):

@@ -15,9 +15,8 @@ import msgspec
 from ...files import write_whole
 
 QUEUE = Path(".grading", "queue.json")  # in the course's folder
-SILENCE = timedelta(
-    minutes=3
-)  # of a watcher that is at work: it writes at every look, and after each submission
+# Of a watcher that is at work: it writes at every look, and after each submission.
+SILENCE = timedelta(minutes=3)
 
 Stage = Literal["waiting", "grading", "graded", "passed over", "failed"]
 Key = tuple[str, str]  # assignment and student

@@ -1,7 +1,5 @@
 """The judge's handle on a process that runs somebody's cells: start, ask, watch, copy and replace it."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
@@ -63,7 +61,7 @@ class Connection:
         self._watched = 0.0
         self.look: Callable[[], None] | None = None
 
-    def reply(self, kind: TypeForm[M], seconds: Patience) -> tuple[M, Frame]:
+    def reply(self, kind: "TypeForm[M]", seconds: Patience) -> tuple[M, Frame]:
         """The reply to what was sent over ``channel``, and the frame with its payload.
 
         Raises TooLate, or Ended where there is no sound reply of this kind: a process that sends one is

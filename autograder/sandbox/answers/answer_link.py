@@ -3,8 +3,6 @@
 The proxies (``proxies``) know nothing but this link.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys
@@ -46,32 +44,23 @@ class AnswerEnded(RuntimeError):
 
 
 class TimeLeft:
-    """The time of a submission, and of the cell that runs now, in seconds.
+    """The time of a ``submission``, and of the ``cell`` that runs now, in seconds.
 
     Waiting for the machine, or for one of its cores while others keep it busy, is not part of it.
     """
 
     def __init__(self, seconds: float) -> None:
         self.core_time = CoreTime(_processes_of_the_submission)
-        self._submission = Countdown(seconds, self.core_time)
-        self._cell = Countdown(seconds, self.core_time)
-
-    @property
-    def whole_cell(self) -> float:
-        """What the cell had at its beginning."""
-        return self._cell.seconds
+        self.submission = Countdown(seconds, self.core_time)
+        self.cell = Countdown(seconds, self.core_time)
 
     def begin_cell(self, seconds: float) -> None:
         """A cell begins that may take so long, within the submission's time."""
-        self._cell = Countdown(seconds, self.core_time)
-
-    def of_submission(self) -> float:
-        """What is left of the submission's time; 0 when it is used up."""
-        return self._submission.left()
+        self.cell = Countdown(seconds, self.core_time)
 
     def of_cell(self) -> float:
         """What is left of the cell's time; 0 when it is used up."""
-        return min(self._cell.left(), self._submission.left())
+        return min(self.cell.left(), self.submission.left())
 
     def of_step(self, seconds: float) -> Callable[[], float]:
         """A function that says what is left of so many seconds, which begin now."""
@@ -79,17 +68,13 @@ class TimeLeft:
 
     def allow(self, seconds: float) -> None:
         """Let the cell take so long from now on."""
-        if seconds > self._cell.left():
-            self._cell = Countdown(seconds, self.core_time)
+        if seconds > self.cell.left():
+            self.begin_cell(seconds)
 
     def put_off(self, seconds: float) -> None:
         """So long was spent waiting for the machine."""
-        self._submission.put_off(seconds)
-        self._cell.put_off(seconds)
-
-    def put_off_cell(self, seconds: float) -> None:
-        """So long was spent on what is not the cell's own work, but the submission's."""
-        self._cell.put_off(seconds)
+        self.submission.put_off(seconds)
+        self.cell.put_off(seconds)
 
 
 def _processes_of_the_submission() -> list[int]:
@@ -149,7 +134,7 @@ class AnswerLink:
         except Ended as error:
             raise AnswerEnded("the answer ended the process that it ran in") from _how(error)
 
-    def ask(self, request: Message, kind: TypeForm[M], files: Sequence[int] = ()) -> tuple[M, Frame]:
+    def ask(self, request: Message, kind: "TypeForm[M]", files: Sequence[int] = ()) -> tuple[M, Frame]:
         """Send a request; gives its reply, and the frame with its payload.
 
         Raises TimeUp, or AnswerEnded where there is no sound reply.
@@ -224,7 +209,7 @@ class AnswerLink:
             cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
             return None
 
-    def result_follows(self, inputs: np.ndarray, frame: Frame) -> bool:
+    def result_follows(self, inputs: "np.ndarray", frame: Frame) -> bool:
         """Whether the last call's result, which came with a frame, changes with the inputs.
 
         Then it lies in their memory, wherever its process says that it does.

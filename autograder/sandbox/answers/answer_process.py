@@ -4,8 +4,6 @@ Nothing that this process says is trusted: whoever owns the code in it owns the 
 values itself, takes times from the kernel, and reads every answer as data.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import mmap
@@ -49,7 +47,6 @@ PROTOCOLS: dict[str, Callable[..., Any]] = {
     "__setitem__": operator.setitem,
 }
 
-_NOTHING = object()
 _HEARD = [
     ("ignore", None, ResourceWarning, None, 0),  # files of ours, closed when this process began
     ("default", None, Warning, None, 0),
@@ -74,7 +71,7 @@ class AnswerProcess:
         # In a race:
         self.memory: mmap.mmap | None = None
         self.arguments = Arguments(b"", [], self.objects)
-        self.function: Callable[..., object] = no_function
+        self.function: Callable[..., object] | None = None
         self.made: list[tuple[object, Results]] = []
         self.moving: list[torch.Tensor] = []
 
@@ -84,7 +81,7 @@ class AnswerProcess:
             try:
                 frame = self.channel.receive()
                 request = messages.parse(frame, messages.Request)
-                getattr(self, _METHODS[type(request)])(request, frame)
+                getattr(self, str(request.__struct_config__.tag))(request, frame)
             except KeyboardInterrupt:  # it came too late for the cell that it was meant for
                 continue
             except Gone:
@@ -124,18 +121,17 @@ class AnswerProcess:
 
     def on_look(self, request: messages.Look, frame: Frame) -> None:
         """Say what a name or an attribute stands for."""
-        target = request.target
-        if target.of is not None:
-            found = getattr(self.objects[target.of], str(target.name), _NOTHING)
-        else:
-            found = self.shell.user_ns.get(target.name, _NOTHING)
-        if found is _NOTHING:
-            self.channel.send(messages.Missing())
-        elif callable(found):
-            self.channel.send(messages.Function())
-        else:
-            results = Results([], self.keep)
-            self.channel.send(messages.Found(results.node(found)), results.buffers)
+        target, results = request.target, Results([], self.keep)
+        try:
+            if target.of is None:
+                found = self.shell.user_ns[target.name]
+            else:
+                found = getattr(self.objects[target.of], str(target.name))
+        except (KeyError, AttributeError) as error:
+            self.channel.send(raised(error))
+            return
+        node = messages.ObjectNode(None, "function") if callable(found) else results.node(found)
+        self.channel.send(messages.Found(node), results.buffers)
 
     def keep(self, value: object) -> int:
         """Hold an object that cannot travel; its number stands for it."""
@@ -172,11 +168,8 @@ class AnswerProcess:
                     with counting(given, named) as cost:
                         cost.copies_matter = request.copies
                         probe(request.probe)
-                        node = results.node(
-                            result := function(*given, **named)
-                        )  # some work when they are read
+                        node = results.node(result := function(*given, **named))  # some work when read
                     counted = counted_costs(cost)
-                if request.probe is not None:
                     self.held[:] = arguments, given, named, result
                 changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
@@ -238,7 +231,7 @@ class AnswerProcess:
         (file,) = frame.files
         self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         os.close(file)
-        if self.function is no_function:
+        if self.function is None:
             linux.keep_free_memory()
             linux.let_others_read()  # the judge reads results where they are
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (for the rest of its life)
@@ -266,6 +259,7 @@ class AnswerProcess:
         try:
             given = [self.arguments.value(node) for node in request.args]
             if request.work:
+                assert self.function is not None  # on_race came first
                 result = self.function(*given)
             else:
                 result, _ = self.made[-1]
@@ -286,21 +280,6 @@ class AnswerProcess:
                 yield
             finally:
                 said += [words(f"{item.category.__name__}: {item.message}") for item in caught]
-
-
-_METHODS = {
-    messages.TakeFiles: "on_files",
-    messages.RunCell: "on_cell",
-    messages.Fork: "on_fork",
-    messages.Look: "on_look",
-    messages.Settle: "on_settle",
-    messages.Call: "on_call",
-    messages.SendAgain: "on_again",
-    messages.Backward: "on_backward",
-    messages.PrepareRace: "on_race",
-    messages.RaceInputs: "on_race_inputs",
-    messages.RaceCall: "on_race_call",
-}
 
 
 def seed_anew() -> None:
@@ -324,11 +303,6 @@ def counted_costs(cost: Costs) -> messages.CountedCosts:
     for kind in ("operations", "views"):
         found[kind] = {name[:100]: number for name, number in dict.items(found[kind])}
     return messages.CountedCosts(**found)
-
-
-def no_function(*_: object) -> None:
-    """What stands for the function of a race until there is one."""
-    raise RuntimeError("no race was prepared")
 
 
 @contextmanager

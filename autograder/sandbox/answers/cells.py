@@ -1,7 +1,5 @@
 """Runs a notebook's cells in this process, as a kernel would, and keeps what they show in order."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import io
@@ -24,7 +22,7 @@ class _Stream(io.TextIOBase):
 
     encoding = "utf-8"
 
-    def __init__(self, shell: CellShell, name: str) -> None:
+    def __init__(self, shell: "CellShell", name: str) -> None:
         self._shell, self._name = shell, name
 
     def writable(self) -> bool:

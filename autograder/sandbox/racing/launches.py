@@ -1,7 +1,5 @@
 """Launches of a race: fresh processes of both sides take turns, and give one ratio."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -129,7 +127,8 @@ class Launches:
                     for name, wait in waiting:
                         with told(name):
                             sides.append(wait())
-                    self._time.put_off_cell(time.monotonic() - start)  # some copies run all cells again
+                    # Some copies run all cells again: the submission's work, but not this cell's.
+                    self._time.cell.put_off(time.monotonic() - start)
                     calls, before = self._first_calls, self._inputs()
                     for warm_up in (True,) + (False,) * PAIRS:
                         new = range(1, 1 + calls["fast"])
@@ -147,7 +146,8 @@ class Launches:
                             calls = self._warmed_up(done)
                             continue
                         pairs.append(self._per_call(done, calls))
-                        if len(pairs) == 2 and self._settled(pairs):
+                        shown = [pair["slow"] / pair["fast"] / self._threshold for pair in pairs]
+                        if len(shown) == 2 and count_alike(*shown):
                             break  # a third could not change what the median of three says
                 except Restless as found:
                     self._restless += 1
@@ -169,15 +169,12 @@ class Launches:
         if not decision.ratios:
             raise DuelError("there was no time left for this race.")
         logs = [math.log(ratio * self._threshold) for ratio in decision.ratios]
-        ratio, thrown_away = ratio_of_logs(logs), self.thrown_away
+        ratio = ratio_of_logs(logs)
+        # Because something made a side slow, or a side did not rest.
+        thrown_away = self._undisturbed.thrown_away + self._restless
         return Verdict(
             decision.word, ratio, self._threshold, self.seconds, clock, logs, thrown_away, signs_only
         )
-
-    @property
-    def thrown_away(self) -> int:
-        """Launches that do not count, because something made a side slow, or a side did not rest."""
-        return self._undisturbed.thrown_away + self._restless
 
     def _may_begin(self) -> bool:
         """Whether there is time for a launch."""
@@ -234,10 +231,6 @@ class Launches:
     def _counting(self, launch: Launch) -> Iterator[Launch]:
         """Those launches that count now that this one is there. Raises TooNoisy."""
         return self._undisturbed.take(launch)
-
-    def _settled(self, pairs: Sequence[Mapping[str, float]]) -> bool:
-        one, other = (pair["slow"] / pair["fast"] / self._threshold for pair in pairs)
-        return count_alike(one, other)
 
     def _ratio(self, launch: Launch) -> float:
         """The median over pairs of given / answer, over the threshold; keeps the seconds per call of both."""

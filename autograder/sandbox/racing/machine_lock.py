@@ -1,7 +1,5 @@
 """Who works on which of this machine's cores."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import random

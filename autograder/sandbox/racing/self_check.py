@@ -1,10 +1,7 @@
 """Before a machine judges, it judges itself: the grading judge times a function against itself."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from typing import Any
 
 from ...measuring import limits
 from ...measuring.duel import TooNoisy
@@ -29,8 +26,6 @@ def work(matrix):
 
 def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
     """The machine's noise as the judge sees it on the first of these cores, and the machine's limits."""
-    noise: dict[str, Any] | None = None
-    noisy = None
     logs: list[float] = []
 
     def measure() -> list[float]:
@@ -40,8 +35,8 @@ def check_machine(forkserver: Channel, cores: list[int]) -> MachineChecked:
     try:
         noise = settle(measure)
     except TooNoisy as problem:
-        noisy = str(problem)
-    return MachineChecked(noise, noisy, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
+        noise = {"noisy": str(problem)}
+    return MachineChecked(noise, logs, limits.kept_as("cpu", 1), limits.rates("cpu", 1))
 
 
 def _ratios(forkserver: Channel, cores: list[int]) -> list[float]:

@@ -3,8 +3,6 @@
 ``gpu.device_judge`` has the other kind of side, processes on a device.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal
@@ -139,7 +137,7 @@ class ForkedSide:
     ) -> None:
         self.name, self._function, self._process, self._time = name, function, process, time_left
         self._copy = copy
-        self._call_seconds = min(CALL_SECONDS, time_left.whole_cell)
+        self._call_seconds = min(CALL_SECONDS, time_left.cell.seconds)
         original = process.connection
         if original is None:
             raise DuelError(f"{name!r} ended its process.")

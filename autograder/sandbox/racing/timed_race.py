@@ -9,12 +9,11 @@ CPU time of everything that lives in the side's namespaces. So nothing is gained
 once, early or late.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from ...judging.calls import describe_error
 from ...measuring.clocks import Function
@@ -29,6 +28,7 @@ from .launches import Launches
 from .side import forked, told
 
 
+@dataclass(frozen=True)
 class TimedRace:
     """Races of one submission.
 
@@ -38,17 +38,12 @@ class TimedRace:
     wrong verdict.
     """
 
-    def __init__(
-        self,
-        answer: AnswerHandle,
-        given: Callable[[], AnswerHandle],
-        given_name: Callable[[object], str | None],
-        time_left: TimeLeft,
-        timing: Callable[[], AbstractContextManager[tuple[Go, list[float]]]],
-        error: float,
-    ) -> None:
-        self._answer, self._given, self._given_name = answer, given, given_name
-        self._time, self._timing, self._error = time_left, timing, error
+    answer: AnswerHandle
+    given: Callable[[], AnswerHandle]
+    given_name: Callable[[object], str | None]
+    time_left: TimeLeft
+    timing: Callable[[], AbstractContextManager[tuple[Go, list[float]]]]
+    error: float
 
     def duel(
         self, target: Target, against: Function, on: Function, *, threshold: float, tolerance: float | None
@@ -58,23 +53,23 @@ class TimedRace:
         Raises DuelError where a side cannot be timed, AnswerError where a result is wrong or the rules are
         broken, TypeError and ValueError where the race makes no sense.
         """
-        given = self._given_name(against)
+        given = self.given_name(against)
         if given is None:
             raise ValueError("the given version of a race must be defined in a cell of the notebook.")
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
-        processes = {"slow": (given, self._given()), "fast": (target.name, self._answer)}
-        with self._timing() as (go, logs), linux.first_kept_free(go.cores) as core:
+        processes = {"slow": (given, self.given()), "fast": (target.name, self.answer)}
+        with self.timing() as (go, logs), linux.first_kept_free(go.cores) as core:
             for name, (_, process) in processes.items():
                 with told(name):
-                    process.use(self._time.of_cell)
-            shares = target.name in self._answer.shares  # when it was checked
+                    process.use(self.time_left.of_cell)
+            shares = target.name in self.answer.shares  # when it was checked
             self._call_once(given, on)
             launches = Launches(
-                forked(processes, core, self._time), on, threshold, tolerance, self._time, shares
+                forked(processes, core, self.time_left), on, threshold, tolerance, self.time_left, shares
             )
             launches.plan()
-            decision = decide(launches.ratios(), self._error, strays_are_rare=go.strays_are_rare)
+            decision = decide(launches.ratios(), self.error, strays_are_rare=go.strays_are_rare)
             logs += map(math.log, launches.given_seconds)
             return launches.verdict(decision, "cpu", not go.strays_are_rare)
 
@@ -85,7 +80,7 @@ class TimedRace:
         inputs = Inputs()
         nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
         call = Call(Target(given), nodes, {}, inputs.places(), None)
-        link = AnswerLink(self._given(), self._time, [])
+        link = AnswerLink(self.given(), self.time_left, [])
         try:
             with inputs.shared() as shared:
                 reply, _ = link.ask(call, Returned | Raised, files=[shared.file])

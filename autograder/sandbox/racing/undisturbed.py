@@ -1,7 +1,5 @@
 """Which launches of a race count: those in which nothing beside it made one of the two sides slow."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median

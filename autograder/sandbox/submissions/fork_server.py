@@ -4,8 +4,6 @@ It never reads a submission: a fork of it becomes the judge and does that, and w
 start is a fork of this clean process.
 """
 
-from __future__ import annotations
-
 import gc
 import inspect
 import os

@@ -4,8 +4,6 @@ The student's cells run in the answer's process (``answer_process``); tests reac
 proxies (``proxies``). Where a test costs that process its life, a fresh one runs the cells so far again.
 """
 
-from __future__ import annotations
-
 import ast
 import shutil
 import time
@@ -19,13 +17,14 @@ from ...judging.calls import CallLimit, call_limit
 from ...judging.outcome import MIME
 from ...measuring.duel import TooNoisy
 from ...roles import NOT_RUN, PROCESS_ENDED, TIMED_OUT, defined_names
+from ...show import first_of
 from ..answers.answer_handle import AnswerHandle, Ended
 from ..answers.answer_link import AnswerLink, TimeLeft, TimeUp
 from ..answers.cells import CellShell
 from ..racing.timed_race import TimedRace
 from ..wire import decode
 from ..wire.channel import Channel, TooLate
-from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, TimingDone, WantTiming, parse
+from ..wire.messages import CellDone, Finished, Go, PlannedCell, RunNotebook, WantCores, parse
 from ..wire.outputs import Outputs
 from .plan import modules
 from .proxies import Names
@@ -70,6 +69,7 @@ class JudgeProcess:
         self._given_up: dict[str | None, str | None] = {}
         self._restarts = 0
         self._waited = 0.0
+        self._raced = 0.0  # core-seconds of races in this cell
         self._seconds = {"cells": 0.0, "tests": 0.0, "races": 0.0}
 
     def run(self) -> None:
@@ -78,15 +78,17 @@ class JudgeProcess:
         for cell in self._work.cells:
             if cell.role == "test" and self._work.only is not None and cell.index not in self._work.only:
                 continue
-            start, apart = time.monotonic(), self._seconds["races"] + self._waited
+            start, apart, self._raced = time.monotonic(), self._seconds["races"] + self._waited, 0.0
             self._suspicious[:] = self._looks.pop(cell.index, [])
             outputs = self._run(cell)
             if cell.role != "test":
                 outputs, self._remarks = self._remarks + outputs, []
             kind = "tests" if cell.role == "test" else "cells"
             apart = self._seconds["races"] + self._waited - apart
-            self._seconds[kind] += time.monotonic() - start - apart
-            self._control.send(CellDone(cell.index, outputs, list(dict.fromkeys(self._suspicious))))
+            took = time.monotonic() - start - apart
+            self._seconds[kind] += took
+            events = list(dict.fromkeys(self._suspicious))
+            self._control.send(CellDone(cell.index, outputs, events, took + self._raced))
         self._answer.end()
         if self._given:
             self._given.end()
@@ -94,7 +96,7 @@ class JudgeProcess:
 
     def _run(self, cell: PlannedCell) -> list[dict[str, Any]]:
         """The outputs of one cell."""
-        left = self._time.of_submission()
+        left = self._time.submission.left()
         self._link.begin_cell()
         self._time.begin_cell(self._work.cell_seconds)
         if cell.role == "test" and cell.exercise in self._given_up:
@@ -138,7 +140,8 @@ class JudgeProcess:
         """A test cell, here."""
         try:
             outputs = self._execute(cell.source)
-            if any(map(_is_too_fast, outputs)):
+            cards = (output.get("data", {}).get(MIME, {}) for output in outputs)
+            if any(lap["too_fast"] for card in cards for lap in card.get("laps", [])):
                 self._suspicious.append("The answer was faster than this machine can be.")
             return outputs
         except TimeUp:
@@ -186,7 +189,7 @@ class JudgeProcess:
     @contextmanager
     def _timing(self) -> Iterator[tuple[Go, list[float]]]:
         """Have cores for a race. Raises TooNoisy where the machine cannot judge."""
-        go = self._wait_for(WantTiming())
+        go = self._wait_for(WantCores(race=True))
         start, logs = time.monotonic(), list[float]()
         try:
             if go.noisy:
@@ -194,10 +197,12 @@ class JudgeProcess:
             self._time.allow(self._work.cell_seconds)
             yield go, logs
         finally:
-            self._seconds["races"] += time.monotonic() - start
-            self._wait_for(TimingDone(logs))
+            took = time.monotonic() - start
+            self._seconds["races"] += took
+            self._raced += len(go.cores) * took
+            self._wait_for(WantCores(race=False, logs=logs))
 
-    def _wait_for(self, what: WantTiming | TimingDone) -> Go:
+    def _wait_for(self, what: WantCores) -> Go:
         """Say what is wanted, and wait for it: that is not this submission's time."""
         start = time.monotonic()
         self._control.send(what)
@@ -242,17 +247,10 @@ def _left_out(files: Mapping[str, bytes | None]) -> list[dict[str, Any]]:
     names = sorted(name for name, content in files.items() if content is None)
     if not names:
         return []
-    some = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
     return _remark(
-        f"Not there when this was graded: {some}. Grading takes files beside the notebook, not too many "
-        "and not too large ones: hand in only what the notebook needs."
+        f"Not there when this was graded: {first_of(names, 10)}. Grading takes files beside the "
+        "notebook, not too many and not too large ones: hand in only what the notebook needs."
     )
-
-
-def _is_too_fast(output: Mapping[str, Any]) -> bool:
-    """Whether an output is the card of a race whose answer was beyond the machine's limit."""
-    laps = output.get("data", {}).get(MIME, {}).get("laps", [])
-    return any(lap["too_fast"] for lap in laps)
 
 
 def _remark(sentence: str) -> list[dict[str, Any]]:

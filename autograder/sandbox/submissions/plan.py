@@ -1,7 +1,5 @@
 """What is to be run of a notebook: its code cells, and whose each of them is."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 _GRADIENT = re.compile(r"\bgrad\(|\bbackward\(|\bcheckpoint\b")
 
 
-def plan(notebook: NotebookNode) -> list[PlannedCell]:
+def plan(notebook: "NotebookNode") -> list[PlannedCell]:
     """The code cells of a restored notebook, in the order in which they run.
 
     That is the notebook's, but a student's cell that stands between two tests of an exercise runs before

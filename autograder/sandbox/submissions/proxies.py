@@ -1,7 +1,5 @@
 """What a test cell has in place of a student's functions, classes and objects (see ``judging.calls``)."""
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Callable, Collection
 from functools import partialmethod
@@ -88,7 +86,7 @@ class Proxy:
             raise AnswerError("error", "what became of the inputs cannot be read.")
         take_over(given, now, zip(changed.requiring, gradients, strict=True))
 
-    def _object(self, node: messages.ObjectNode) -> ProxyObject:
+    def _object(self, node: messages.ObjectNode) -> "ProxyObject":
         """What stands for an object that stays in the answer's process; its class has the same name."""
         kind: type[ProxyObject] = type(decode.class_name(node.type), (ProxyObject,), {})
         return kind(self._link, self._timed_race, messages.Target(of=node.number))
@@ -126,11 +124,11 @@ def number_of(value: object) -> int | None:
 
 def look_up(link: AnswerLink, timed_race: TimedRace, target: messages.Target) -> Any:
     """What a name or an attribute stands for in the answer's process. Raises AttributeError."""
-    reply, frame = link.ask(messages.Look(target), messages.Missing | messages.Function | messages.Found)
-    if isinstance(reply, messages.Missing):
+    reply, frame = link.ask(messages.Look(target), messages.Found | messages.Raised)
+    if isinstance(reply, messages.Raised):
         raise AttributeError(f"there is no {target.name!r}")
     proxy = Proxy(link, timed_race, target)
-    if isinstance(reply, messages.Function):
+    if isinstance(reply.value, messages.ObjectNode) and reply.value.number is None:
         return proxy
     return link.read(reply.value, frame, proxy._object)[0]
 

@@ -1,7 +1,7 @@
 """The grader's side: start the fork server inside bubblewrap, hand it submissions, take what comes back."""
 
-from __future__ import annotations
-
+import atexit
+import functools
 import logging
 import os
 import shutil
@@ -83,7 +83,7 @@ class Executed:
     sandboxed: bool = False
     sources: dict[int, str] = field(default_factory=dict)
 
-    def merged(self, later: Executed) -> Executed:
+    def merged(self, later: "Executed") -> "Executed":
         """This pass with the tests that a later pass ran."""
         ran = [cell for cell in self.undecided if cell in later.outputs]
         return Executed(
@@ -106,25 +106,6 @@ class Step:
     doing: Doing
     cell: int | None = None
     work: float = 0.0
-
-
-class _Meter:
-    """Counts core-seconds of work, on so many ``cores``."""
-
-    def __init__(self, cores: int) -> None:
-        self._cores, self._work, self._since = cores, 0.0, time.monotonic()
-
-    def hold(self, cores: int) -> None:
-        """From now on so many; 0 while it waits."""
-        now = time.monotonic()
-        self._work += self._cores * (now - self._since)
-        self._cores, self._since = cores, now
-
-    def read(self) -> float:
-        """The work since the last time."""
-        self.hold(self._cores)
-        work, self._work = self._work, 0.0
-        return work
 
 
 class Sandbox:
@@ -161,7 +142,7 @@ class Sandbox:
         self._control: Channel | None = None
         self._to_close = ExitStack()  # what ``begin`` opened
 
-    def __enter__(self) -> Sandbox:
+    def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -192,6 +173,13 @@ class Sandbox:
         )
         with self._busy:
             return self._run(work, None if races == "again" else RACING, tell)
+
+    def run_to_the_end(self, cells: list[messages.PlannedCell], **settings: Any) -> Executed:
+        """As ``run``; races that noise left undecided are judged once more, with the machine alone."""
+        executed = self.run(cells, **settings)
+        if not executed.undecided:
+            return executed
+        return executed.merged(self.run(cells, races="again", only=executed.undecided, **settings))
 
     def _run(self, work: messages.RunNotebook, racing: int | None, tell: Callable[[Step], None]) -> Executed:
         start = time.monotonic()
@@ -238,31 +226,23 @@ class Sandbox:
         names = {cell.index: cell.grade_id for cell in work.cells}
         control.send(work, seconds=self._soon())
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
-        meter = _Meter(CHECKING)
         tell(Step("running"))
         finished = False
-        kinds = (
-            messages.CellDone | messages.WantTiming | messages.TimingDone | messages.Finished | messages.Over
-        )
+        kinds = messages.CellDone | messages.WantCores | messages.Finished | messages.Over
         while True:
             frame = control.receive(countdown.left)
             said = messages.parse(frame, kinds)
             match said:
                 case messages.CellDone():
                     _take(executed, said, names[said.index])
-                    tell(Step("running", said.index, meter.read()))
-                case messages.WantTiming() | messages.TimingDone():
+                    tell(Step("running", said.index, said.work))
+                case messages.WantCores():
                     before = time.monotonic()
-                    meter.hold(0)
                     tell(Step("waiting for cores"))
-                    if isinstance(said, messages.TimingDone):
-                        self.strays.add(said.logs)
-                        cores = self._machine.take(CHECKING)
-                    else:
-                        cores = self._machine.take(racing)
+                    self.strays.add(said.logs)
+                    cores = self._machine.take(racing if said.race else CHECKING)
                     countdown.put_off(time.monotonic() - before)
-                    meter.hold(len(cores))
-                    tell(Step("racing" if isinstance(said, messages.WantTiming) else "running"))
+                    tell(Step("racing" if said.race else "running"))
                     go = messages.Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._soon())
                 case messages.Finished():
@@ -300,7 +280,7 @@ class Sandbox:
             self._machine.take(CHECKING)
         store.write(checked.limits_name, checked.limits)
         self.strays.add(checked.logs, true=0.0)
-        self.noise, self._noisy = checked.noise or {"noisy": checked.noisy}, checked.noisy
+        self.noise, self._noisy = checked.noise, checked.noise.get("noisy")
 
     def begin(self) -> None:
         """Start the fork server, and do not wait until it is ready: it loads torch first.
@@ -403,6 +383,14 @@ class Sandbox:
                 process.wait(2)
         self._kill()
         process.wait()
+
+
+@functools.cache
+def shared_sandbox(unconfined: bool) -> Sandbox:
+    """This process's sandbox, which takes seconds to start; it ends with the process."""
+    box = Sandbox(unconfined=unconfined)
+    atexit.register(box.close)
+    return box
 
 
 def _remove(group: Path) -> None:

@@ -4,8 +4,6 @@ They are signs, not proofs, and only what no exercise has a use for is among the
 points that rest on what the answer's process says of itself wait for the instructor.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

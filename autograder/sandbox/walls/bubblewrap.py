@@ -1,17 +1,19 @@
 """bubblewrap's command line: what the processes inside can see, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from ...measuring import store
 
 HOST_PROC = "/host-proc"
 CGROUP = "/answers-cgroup"
 PACKAGE = Path(__file__).resolve().parents[2]
+_FILE = Path(__file__).with_name("environment.toml")
+_VARIABLES = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, dict[str, str]])
 
 # Inside, a .venv that is a link has no name but its own.
 _PYTHON = str(Path(sys.prefix).resolve() / os.path.relpath(sys.executable, sys.prefix))
@@ -92,37 +94,15 @@ def environment(
     The first of the ``private`` folders is their home; ``namespaces``: submissions are to have their own;
     ``cgroup``: the folder of the control group for processes that run answers.
     """
-    more = _for_torch_compile()
-    more |= {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
-    return more | {
-        # malloc keeps no small free pieces for later. Where it does, the place of each array depends on all
-        # that its process did before, and the same code takes up to half as long again in another process.
-        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
+    compiles = any(os.path.exists(f"{folder}/g++") for folder in _PATH.split(os.pathsep))
+    fixed = _VARIABLES["always"] | _VARIABLES["compiler" if compiles else "no_compiler"]
+    return fixed | {
         "PATH": _PATH,
         "PYTHONPATH": str(PACKAGE.parent),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": private[0],
-        "TMPDIR": private[0],
-        "LANG": "C.UTF-8",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": private[0],
+        **dict.fromkeys(("HOME", "TMPDIR", "MPLCONFIGDIR"), private[0]),
         "XDG_CACHE_HOME": cache,
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_WAIT_POLICY": "PASSIVE",
         "AUTOGRADER_PRIVATE": ":".join(private),
         "AUTOGRADER_DATA": data,
         "AUTOGRADER_NAMESPACES": "yes" if namespaces else "",
         "AUTOGRADER_CGROUP": cgroup,
-    }
-
-
-def _for_torch_compile() -> dict[str, str]:
-    """What lets torch.compile work inside; without a compiler it gives functions back as they are."""
-    if not any(os.path.exists(f"{folder}/g++") for folder in _PATH.split(os.pathsep)):
-        return {"TORCH_COMPILE_DISABLE": "1"}
-    return {
-        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no helpers: the process is to be copied
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # they have 150 MB
-        "USER": "student",  # its folder has this name
     }

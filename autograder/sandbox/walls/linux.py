@@ -5,8 +5,6 @@ numbers (so that it sees and reaches no other process), its own /tmp, /dev/shm a
 process is killed, the kernel kills all the others.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os
@@ -79,17 +77,13 @@ def enter_namespaces(private: list[str]) -> None:
         with open(f"/proc/self/{name}", "w") as file:
             file.write(content)
     _mount("none", "/", None, _REC | _PRIVATE)
-    _switch_loopback_on()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        # Processes in there may talk to each other, over the loopback interface.
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
     for folder in private:
         _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, f"size={DISK},nr_inodes={NAMES},mode=1777")
     # The machine has some thousand terminals for everybody.
     _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, f"newinstance,ptmxmode=0666,max={TERMINALS}")
-
-
-def _switch_loopback_on() -> None:
-    """Processes in the same namespaces may talk to each other, over the loopback interface."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
 def prepare_first_process() -> None:

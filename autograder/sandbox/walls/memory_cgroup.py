@@ -5,8 +5,6 @@ Only a control group can give it, and only where systemd has delegated one to wh
 watched, and the ways to more are bounded one by one (``linux``, ``seccomp``).
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from contextlib import suppress

@@ -5,8 +5,6 @@ there before. What was kept from before is known to some megabytes: Python and t
 What cannot be seen counts as a doubt, never as nothing.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whether bubblewrap keeps what runs inside apart from this machine. It is shown anew, not believed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -21,23 +19,7 @@ CONTAINER = "User namespaces must be allowed; in a container, by the one who sta
 UBUNTUS_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 NAMESPACES = ("user", "pid", "net", "ipc")
 # What a student's code would try first. It says what it could do.
-PROBE = """
-import os, sys
-secret, *namespaces = sys.argv[1:]
-could = []
-if os.path.exists(secret):
-    could.append("sees this account's files")
-for folder in (sys.prefix, os.path.dirname(secret), "/usr", "/etc", "/"):
-    if os.access(folder, os.W_OK) and folder != os.environ.get("TMPDIR"):
-        could.append(f"can write to {folder}")
-for outside in namespaces:
-    kind = outside.partition(":")[0]
-    if os.readlink(f"/proc/self/ns/{kind}") == outside:
-        could.append(f"shares the {kind} namespace")
-if os.getuid() == 0:
-    could.append("is root")
-print("; ".join(could), end="")
-"""
+PROBE = Path(__file__).with_name("probe.txt").read_text(encoding="utf-8")
 
 
 def why_not() -> str | None:
@@ -54,9 +36,6 @@ def why_not() -> str | None:
         )
     if trial.returncode:
         why = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
-        return NOT_ALLOWED.format(why, UBUNTU if _ubuntu_forbids() else CONTAINER)
+        forbidden = UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"
+        return NOT_ALLOWED.format(why, UBUNTU if forbidden else CONTAINER)
     return NO_WALLS.format(trial.stdout) if trial.stdout else None
-
-
-def _ubuntu_forbids() -> bool:
-    return UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"

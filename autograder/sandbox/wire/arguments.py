@@ -3,8 +3,6 @@
 What comes from the judge is trusted here, because the judge sent it.
 """
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Sequence
 from typing import Any
@@ -21,22 +19,22 @@ _PLAIN = (float, int, bool, str, type(None))
 class Arguments:
     """The other side of ``encode.Inputs``.
 
-    ``storages`` are the judge's inputs as uint8 tensors over the mapped memory. ``leaves`` are the tensors
-    that want gradients, by number; ``ready`` what was made before the call that it is for.
+    ``storages`` are the judge's inputs as uint8 tensors over the mapped memory, or parts of ``memory`` where
+    that is one, on a device. ``leaves`` are the tensors that want gradients, by number; ``ready`` what was
+    made before the call that it is for.
     """
 
     def __init__(
-        self, memory: mmap.mmap | bytes, places: Sequence[tuple[int, int]], objects: dict[int, object]
+        self,
+        memory: mmap.mmap | bytes | torch.Tensor,
+        places: Sequence[tuple[int, int]],
+        objects: dict[int, object],
     ) -> None:
-        self._memory, self._places, self._objects = memory, places, objects
+        self._memory: Any = memory
+        self._places, self._objects = places, objects
         self.leaves: dict[int, torch.Tensor] = {}
         self.ready: list[Any] = []
-        self.storages = [
-            torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset)
-            if size
-            else torch.empty(0, dtype=torch.uint8)
-            for offset, size in places
-        ]
+        self.storages = [_storage(memory, *place) for place in places]
 
     def value(self, node: messages.Value) -> Any:
         if type(node) in _PLAIN:
@@ -71,9 +69,20 @@ class Arguments:
         if node.storage is None:
             made = torch.empty_strided(node.shape, node.strides, dtype=dtype, device=node.device)
         else:
-            storage = self.storages[node.storage].untyped_storage()
-            made = torch.empty(0, dtype=dtype).set_(storage, node.offset, node.shape, node.strides)
+            base = self.storages[node.storage]
+            start = base.storage_offset() // dtype.itemsize + node.offset
+            made = torch.empty(0, dtype=dtype, device=base.device)
+            made = made.set_(base.untyped_storage(), start, node.shape, node.strides)
         if node.grad is not None:
             made.requires_grad_()
             self.leaves[node.grad] = made
         return made
+
+
+def _storage(memory: mmap.mmap | bytes | torch.Tensor, offset: int, size: int) -> torch.Tensor:
+    """One of the judge's inputs, as bytes."""
+    if isinstance(memory, torch.Tensor):
+        return memory[offset : offset + size]
+    if not size:
+        return torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer(memory, dtype=torch.uint8, count=size, offset=offset)

@@ -4,8 +4,6 @@ Values are seen in the shared memory. The rest is told by the process that ran t
 taken over into the judge's own inputs (``take_over``), where tests compare it with the given version's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 What the bytes mean is not looked at here (see ``decode``).
 """
 
-from __future__ import annotations
-
 import array
 import math
 import os

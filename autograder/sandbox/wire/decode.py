@@ -6,8 +6,6 @@ them is checked before it is used. Whatever does not fit raises ``Malformed`` wi
 asked ends that process then.
 """
 
-from __future__ import annotations
-
 import builtins
 import math
 import os
@@ -63,7 +61,7 @@ class Reader:
 
     def __init__(
         self,
-        memory: bytearray | ProcessMemory,
+        memory: "bytearray | ProcessMemory",
         storages: Sequence[Storage],
         make_object: Callable[[messages.ObjectNode], object],
         device: str = "cpu",

@@ -1,12 +1,11 @@
 """Values on their way to another process: ``messages`` nodes and raw bytes. Never pickled."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -144,20 +143,16 @@ class Inputs:
                 storage.memory[:] = seen
 
 
-class _Memory:
-    def __init__(self, start: int, size: int, keeper: object) -> None:
-        self.keeper = keeper
-        about = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
-        self.__array_interface__ = about
-
-
 def memory_at(start: int, size: int, keeper: object) -> np.ndarray:
     """So many bytes of this process's memory (uint8), which is there as long as its ``keeper``.
 
     Here as elsewhere on the way of a call, few operations of torch: after each switch of processes their code
     is in no cache, and one takes tens of microseconds.
     """
-    return np.asarray(_Memory(start, size, keeper)) if size else np.empty(0, np.uint8)
+    if not size:
+        return np.empty(0, np.uint8)
+    about = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
+    return np.asarray(SimpleNamespace(__array_interface__=about, keeper=keeper))
 
 
 def same_bytes(one: np.ndarray, other: np.ndarray) -> bool:

@@ -5,8 +5,6 @@ judge's with the fork server (``Spawn``, ``Spawned``), and the judge's with a pr
 (requests, which that process trusts, and replies, which nobody trusts).
 """
 
-from __future__ import annotations
-
 import functools
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -93,52 +91,40 @@ class CollectionNode(Node, frozen=True, tag="collection"):
     """Values in a list, a torch.Size or another tuple, a set or frozenset; in a dict, each after its key."""
 
     kind: Literal["list", "size", "tuple", "set", "frozenset", "dict"]
-    items: Annotated[list[Value], Meta(max_length=MOST_NODES)]
+    items: Annotated[list["Value"], Meta(max_length=MOST_NODES)]
 
 
 class ObjectNode(Node, frozen=True, tag="object"):
-    """Something that stays where it is. ``number`` stands for it; None: nothing can be done with it."""
+    """Something that stays where it is. ``number`` stands for it; None: a function, known by its name."""
 
     number: Size | None
     type: Name
 
 
-Value: TypeAlias = (
-    bool
-    | int
-    | float
-    | str
-    | TensorNode
-    | TensorsNode
-    | ReadyNode
-    | ArrayNode
-    | PlainNode
-    | CollectionNode
-    | ObjectNode
-    | None
-)
+Nodes: TypeAlias = TensorNode | TensorsNode | ReadyNode | ArrayNode | PlainNode | CollectionNode | ObjectNode
+Value: TypeAlias = bool | int | float | str | Nodes | None
 
 
 class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="message", tag=True):
     """What goes over a connection in one piece, beside a payload of raw bytes and open files."""
 
 
-# From the judge to a process that runs an answer.
+# From the judge to a process that runs an answer; the tag is the method there that answers.
 
 
-class TakeFiles(Message, frozen=True):
+class TakeFiles(Message, frozen=True, tag="on_files"):
     """Put these files into your folder, by their paths in it; nothing of the student's runs yet."""
 
     files: dict[str, bytes]
 
 
-class RunCell(Message, frozen=True):
+class RunCell(Message, frozen=True, tag="on_cell"):
     """Run a cell of the notebook."""
 
     source: str
 
 
-class Fork(Message, frozen=True):
+class Fork(Message, frozen=True, tag="on_fork"):
     """Copy yourself; the copy serves the connection whose end comes with the message."""
 
 
@@ -149,13 +135,13 @@ class Target(Struct, frozen=True, forbid_unknown_fields=True):
     of: int | None = None
 
 
-class Look(Message, frozen=True):
+class Look(Message, frozen=True, tag="on_look"):
     """What does a name stand for, or an attribute?"""
 
     target: Target
 
 
-class Call(Message, frozen=True):
+class Call(Message, frozen=True, tag="on_call"):
     """Call something; the memory of the inputs comes with the message, and has its storages at ``places``."""
 
     target: Target
@@ -166,15 +152,15 @@ class Call(Message, frozen=True):
     copies: bool = False  # count those that have other names, too, which takes memory
 
 
-class SendAgain(Message, frozen=True):
+class SendAgain(Message, frozen=True, tag="on_again"):
     """The values of the last call's result once more: the judge has changed those of the inputs."""
 
 
-class Settle(Message, frozen=True):
+class Settle(Message, frozen=True, tag="on_settle"):
     """Before a call whose memory matters: let go of what the last one left, and give free memory back."""
 
 
-class Backward(Message, frozen=True):
+class Backward(Message, frozen=True, tag="on_backward"):
     """The gradients of an earlier call's inputs, for given gradients of its results."""
 
     graph: int
@@ -182,13 +168,13 @@ class Backward(Message, frozen=True):
     places: list[Place]
 
 
-class PrepareRace(Message, frozen=True):
+class PrepareRace(Message, frozen=True, tag="on_race"):
     """A race of the function ``name`` begins; the memory of all its inputs comes with the message."""
 
     name: str
 
 
-class RaceInputs(Message, frozen=True):
+class RaceInputs(Message, frozen=True, tag="on_race_inputs"):
     """What the inputs of a race's next call look like. Their values come when it begins.
 
     ``keep``: the results so far are still wanted.
@@ -199,26 +185,15 @@ class RaceInputs(Message, frozen=True):
     keep: bool
 
 
-class RaceCall(Message, frozen=True):
+class RaceCall(Message, frozen=True, tag="on_race_call"):
     """The next call of a race, now; ``work`` False: all that a call takes but its work."""
 
     args: list[Value]
     work: bool
 
 
-Request: TypeAlias = (
-    TakeFiles
-    | RunCell
-    | Fork
-    | Look
-    | Settle
-    | Call
-    | SendAgain
-    | Backward
-    | PrepareRace
-    | RaceInputs
-    | RaceCall
-)
+OfARace: TypeAlias = PrepareRace | RaceInputs | RaceCall
+Request: TypeAlias = TakeFiles | RunCell | Fork | Look | Settle | Call | SendAgain | Backward | OfARace
 
 # From a process that runs an answer to the judge: not to be trusted.
 
@@ -258,16 +233,8 @@ class CellShown(Message, frozen=True):
     outputs: Annotated[list[Shown], Meta(max_length=MOST_SHOWN)]
 
 
-class Missing(Message, frozen=True):
-    """There is no such name or attribute."""
-
-
-class Function(Message, frozen=True):
-    """The name stands for something that can be called."""
-
-
 class Found(Message, frozen=True):
-    """The name stands for this value."""
+    """A value: a result, or what a name stands for."""
 
     value: Value
 
@@ -390,20 +357,24 @@ class CheckMachine(Message, frozen=True):
 
 
 class MachineChecked(Message, frozen=True):
-    """What a function against itself showed, or why this machine cannot judge; and the machine's limits.
+    """What a function against itself showed, or as "noisy" why this machine cannot judge; and its limits.
 
     ``logs`` are the last log-ratios of the function against itself.
     """
 
-    noise: dict[str, Any] | None
-    noisy: str | None
+    noise: dict[str, Any]
     logs: list[float]
     limits_name: str
     limits: dict[str, Any]
 
 
-class WantTiming(Message, frozen=True):
-    """The judge wants cores for a race."""
+class WantCores(Message, frozen=True):
+    """The judge wants cores for a ``race``, and later again one for checks; ``logs`` are then those of the
+    seconds that given calls took in it, a launch each.
+    """
+
+    race: bool
+    logs: list[float] = []
 
 
 class Go(Message, frozen=True):
@@ -416,18 +387,13 @@ class Go(Message, frozen=True):
     strays_are_rare: bool
 
 
-class TimingDone(Message, frozen=True):
-    """Others may use the cores; ``logs`` are those of the seconds that given calls took, a launch each."""
-
-    logs: list[float]
-
-
 class CellDone(Message, frozen=True):
-    """A cell has run: its outputs in nbformat's form, and what was suspicious."""
+    """A cell has run: its outputs in nbformat's form, what was suspicious, and core-seconds of ``work``."""
 
     index: int
     outputs: list[dict[str, Any]]
     events: list[str]
+    work: float
 
 
 class Finished(Message, frozen=True):
@@ -453,7 +419,7 @@ class Spawned(Message, frozen=True):
     namespaces: bool
 
 
-def parse(frame: Frame, kind: TypeForm[M]) -> M:
+def parse(frame: Frame, kind: "TypeForm[M]") -> M:
     """The message of a type, or one of a union of types, in a frame. Raises Malformed."""
     try:
         found: M = _decoder(kind).decode(frame.text)  # type: ignore[arg-type]  # (a type can be hashed)
@@ -465,7 +431,7 @@ def parse(frame: Frame, kind: TypeForm[M]) -> M:
 
 def prepare() -> None:
     """Make what ``parse`` needs for the processes of a submission, before they are forked."""
-    for kind in (Request, Spawned, Hello, CellShown, Missing | Function | Found, Returned | Raised):
+    for kind in (Request, Spawned, Hello, CellShown, Found | Raised, Returned | Raised):
         _decoder(kind)
 
 

@@ -1,7 +1,5 @@
 """The outputs of a cell, in nbformat's form."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values that travel alike in both directions: what is written as bytes, and collections of values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any

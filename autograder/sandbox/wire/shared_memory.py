@@ -1,7 +1,5 @@
 """Sealed memory through which the judge hands inputs over, and sees what was done to them."""
 
-from __future__ import annotations
-
 import fcntl
 import mmap
 import os
