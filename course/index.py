@@ -58,6 +58,8 @@ course_map(
 # write one that is right and fast, run the test cells below it, and see at once how you did. The last one asks
 # you to foretell what three functions cost; two of them are of earlier chapters.
 #
+# In a clinic nobody names the slow function: you say where the time of ten pieces goes, and why, before you mend them.
+#
 # And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
 #
 # ## How points work
