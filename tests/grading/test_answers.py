@@ -1,12 +1,10 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
 import pytest
-from repository import ROOT, SOLUTIONS
+from repository import CHAPTERS, ROOT
 
 from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
 from autograder.authoring.scratch_course import points_table, rehearsal
-
-CHAPTERS = [path.stem for path in SOLUTIONS]
 
 
 def test_a_header_that_cannot_be_read_is_refused(tmp_path) -> None:
