@@ -183,37 +183,35 @@ def one_recording(generator, device):
 
 
 # %% [markdown]
-# ## 4. `adjusted_losses`
+# ## 4. `outlier_scores`
 #
-# The loss for classes of very different sizes (logit adjustment): of all samples, and of common and of rare classes.
-# Here: 512 samples, 1,000 classes.
+# How unlike the training data a sample is (Mahalanobis distance): of each sample, and of each class. Here: 1,024 samples,
+# 256 features, 10 classes.
 
 
-# %% id="adjusted_losses" role="given"
-def adjusted_losses(logits, labels, counts, tau=1.0):
-    """Mean losses with each class's logit moved by how common it is in training.
+# %% id="outlier_scores" role="given"
+def outlier_scores(features, labels, mean, precision):
+    """The distance of each sample from what a network was trained on, and its mean in each class.
 
-    counts: a NumPy array, how many samples of each class there were.
+    mean, precision: NumPy arrays, fitted to the training data.
     """
-    prior = torch.from_numpy(counts / counts.sum())
-    adjusted = logits + tau * prior.log()
-    losses = F.cross_entropy(adjusted, labels, reduction="none")
+    precision = torch.from_numpy(precision)
+    centred = features - torch.from_numpy(mean)
+    squares = (centred @ precision * centred).sum(dim=1)
+    distances = squares.clamp(min=0).sqrt().float()
 
-    common = torch.from_numpy(counts >= np.median(counts))
-    is_common = common[labels]
-    parts = {
-        "all": losses,
-        "common": losses[is_common],
-        "rare": losses[~is_common],
-    }
-    return {name: part.mean().float() for name, part in parts.items()}
+    sums = torch.zeros(10).index_add(0, labels, distances)
+    counts = labels.bincount(minlength=10)
+    return distances, sums / counts.clamp(min=1)
 
 
-# %% id="adjusted_losses_inputs" role="given" jupyter={"source_hidden": true}
-def long_tail(generator, device):
-    counts = (10_000 / torch.arange(1, 1_001)).long().numpy()
-    labels = torch.randint(1_000, (512,), generator=generator)
-    return torch.randn(512, 1_000, generator=generator), labels, counts
+# %% id="outlier_scores_inputs" role="given" jupyter={"source_hidden": true}
+def fitted(generator, device):
+    features = torch.randn(1_024, 256, generator=generator)
+    labels = torch.randint(10, (1_024,), generator=generator)
+    mean = torch.rand(256, generator=generator, dtype=torch.float64)
+    spread = torch.randn(256, 256, generator=generator, dtype=torch.float64) / 16
+    return features, labels, mean.numpy(), (spread @ spread.T + torch.eye(256)).numpy()
 
 
 # %% [markdown]
@@ -458,7 +456,7 @@ PIECES = {
         backtest,
         train_epoch,
         activity_batches,
-        adjusted_losses,
+        outlier_scores,
         confusion_report,
         tune_head,
         training_crops,
@@ -480,9 +478,9 @@ def diagnosis():
         "backtest": ("signal = features[days] @ weight", "copied", 3),
         "train_epoch": ("", "nothing", 1),
         "activity_batches": ("return torch.tensor(window.tolist()), int(activity)", "lists", 17),
-        "adjusted_losses": ("prior = torch.from_numpy(counts / counts.sum())", "float64", 4.5),
+        "outlier_scores": ("centred = features - torch.from_numpy(mean)", "float64", 2.4),
         "confusion_report": ("table[truth, guess] += 1", "one by one", 13),
-        "tune_head": ("features = backbone(images.flatten(1))", "graph", 2.1),
+        "tune_head": ("features = backbone(images.flatten(1))", "graph", 2.3),
         "training_crops": ("image = (image.float() / 255 - mean) / std", "unused", 13),
         "clip_loss": ("", "nothing", 1),
         "recall_at_k": ("candidates = F.normalize(gallery @ projection, dim=1)", "repeated", 5.5),
@@ -527,9 +525,10 @@ lines = {
     "backtest": ["signal = features[days] @ weight", "days = torch.arange(start, stop)"],
     "train_epoch": [""],
     "activity_batches": ["return torch.tensor(window.tolist()), int(activity)"],
-    "adjusted_losses": [
-        "prior = torch.from_numpy(counts / counts.sum())",
-        "adjusted = logits + tau * prior.log()",
+    "outlier_scores": [
+        "centred = features - torch.from_numpy(mean)",
+        "precision = torch.from_numpy(precision)",
+        "squares = (centred @ precision * centred).sum(dim=1)",
     ],
     "confusion_report": [
         "table[truth, guess] += 1",
@@ -557,7 +556,7 @@ causes = {
     "backtest": ["copied"],
     "train_epoch": ["nothing"],
     "activity_batches": ["lists"],
-    "adjusted_losses": ["float64"],
+    "outlier_scores": ["float64"],
     "confusion_report": ["one by one"],
     "tune_head": ["graph"],
     "training_crops": ["unused"],
@@ -665,30 +664,30 @@ race(activity_batches_mended, against=activity_batches, on=one_recording, at_lea
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### `adjusted_losses`
+# ### `outlier_scores`
 #
 # *Easy, 4 minutes.*
 
 
-# %% id="adjusted_losses_mended" role="answer"
-def adjusted_losses_mended(logits, labels, counts, tau=1.0):
+# %% id="outlier_scores_mended" role="answer"
+def outlier_scores_mended(features, labels, mean, precision):
     ### BEGIN SOLUTION
-    prior = torch.from_numpy(counts / counts.sum()).float()
-    losses = F.cross_entropy(logits + tau * prior.log(), labels, reduction="none")
+    centred = features - torch.from_numpy(mean).float()
+    squares = (centred @ torch.from_numpy(precision).float() * centred).sum(dim=1)
+    distances = squares.clamp(min=0).sqrt()
 
-    is_common = torch.from_numpy(counts >= np.median(counts))[labels]
-    parts = {"all": losses, "common": losses[is_common], "rare": losses[~is_common]}
-    return {name: part.mean() for name, part in parts.items()}
+    sums = torch.zeros(10).index_add(0, labels, distances)
+    return distances, sums / labels.bincount(minlength=10).clamp(min=1)
     ### END SOLUTION
 
 
-# %% id="adjusted_losses_mended_check" role="test"
-check(adjusted_losses_mended, like=adjusted_losses, on=long_tail, points=0.25)
+# %% id="outlier_scores_mended_check" role="test"
+check(outlier_scores_mended, like=outlier_scores, on=fitted, points=0.25)
 
-# %% id="adjusted_losses_mended_hidden" role="test"
+# %% id="outlier_scores_mended_hidden" role="test"
 # Hidden test: 0.75 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(adjusted_losses_mended, against=adjusted_losses, on=long_tail, at_least={"cpu": 2}, points=0.75)
+race(outlier_scores_mended, against=outlier_scores, on=fitted, at_least={"cpu": 1.5}, points=0.75)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -9,7 +9,7 @@ def diagnosis():
         "backtest": "return torch.stack(table)",
         "train_epoch": "loss = F.cross_entropy(logits, targets)",
         "activity_batches": "return len(self.starts)",
-        "adjusted_losses": "is_common = common[labels]",
+        "outlier_scores": "counts = labels.bincount(minlength=10)",
         "confusion_report": "hits = table.diagonal()",
         "tune_head": "optimiser.step()",
         "training_crops": "top, left = corner",
@@ -26,7 +26,7 @@ def diagnosis():
         "backtest": "for start, stop in windows:",
         "train_epoch": "for rows in order.split(batch_size):",
         "activity_batches": "return [(windows.transpose(1, 2), labels) for windows, labels in loader]",
-        "adjusted_losses": "return {name: part.mean().float() for name, part in parts.items()}",
+        "outlier_scores": "sums = torch.zeros(10).index_add(0, labels, distances)",
         "confusion_report": "for truth, guess in zip(labels, predicted, strict=True):",
         "tune_head": "for images, labels in batches:",
         "training_crops": "for i, (picture, corner) in enumerate(zip(pictures, corners, strict=True)):",
@@ -43,7 +43,7 @@ def diagnosis():
         "backtest": ("error = F.mse_loss(signal, came)", "float64", 2),
         "train_epoch": ("total += loss.detach() * len(rows)", "graph", 5),
         "activity_batches": ("self.activities = activities", "copied", 20),
-        "adjusted_losses": ("common = torch.from_numpy(counts >= np.median(counts))", "lists", 3),
+        "outlier_scores": ("counts = labels.bincount(minlength=10)", "lists", 3),
         "confusion_report": ("said = table.sum(dim=0)", "repeated", 2),
         "tune_head": ("loss.backward()", "unused", 1.5),
         "training_crops": ("mean = mean[:, None, None]", "transfers", 4),
@@ -59,7 +59,7 @@ def diagnosis():
         "backtest": ("days = torch.arange(start, stop)", "copied", 3),
         "train_epoch": ("", "nothing", 1),
         "activity_batches": ("return torch.tensor(window.tolist()),  int(activity)", "lists", 17),
-        "adjusted_losses": ("adjusted = logits + tau * prior.log()", "float64", 4),
+        "outlier_scores": ("squares = (centred @ precision * centred).sum(dim=1)", "float64", 2.5),
         "confusion_report": ("table[truth, guess] += 1", "one by one", 10),
     }
 
@@ -99,13 +99,13 @@ def activity_batches_mended(*inputs):
     return 2.0
 
 
-# %% adjusted_losses_mended as_is check=0.25 hidden=0
-def adjusted_losses_mended(*inputs):
-    return adjusted_losses(*inputs)
+# %% outlier_scores_mended as_is check=0.25 hidden=0
+def outlier_scores_mended(*inputs):
+    return outlier_scores(*inputs)
 
 
-# %% adjusted_losses_mended wrong check=0 hidden=0
-def adjusted_losses_mended(*inputs):
+# %% outlier_scores_mended wrong check=0 hidden=0
+def outlier_scores_mended(*inputs):
     return 2.0
 
 
