@@ -298,9 +298,8 @@ def test_a_chapter_without_its_times_is_refused(tmp_path):
 
 
 def test_exercises_that_are_not_there_yet_are_no_error(tmp_path, monkeypatch, capsys):
-    (tmp_path / "course").mkdir()
-    shutil.copy(ROOT / "course/01_tensor_creation.ipynb", tmp_path / "course")
-    monkeypatch.chdir(tmp_path / "course")
+    shutil.copy(ROOT / "course/01_tensor_creation.ipynb", tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     course_map.course_map({"01_tensor_creation": "lists"})
     shown = capsys.readouterr().out
