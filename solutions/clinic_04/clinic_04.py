@@ -442,7 +442,7 @@ def many_batches(generator, device):
 # return {
 #     "a_piece": ("rows = table[numbers]", "copied", 3.5),
 #     "another_piece": ("", "nothing", 1),
-#     …
+#     # and so on
 # }
 # ```
 #
