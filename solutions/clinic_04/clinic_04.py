@@ -475,16 +475,16 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "backtest": ("signal = features[days] @ weight", "copied", 3),
+        "backtest": ("signal = features[days] @ weight", "copied", 2.8),
         "train_epoch": ("", "nothing", 1),
-        "activity_batches": ("return torch.tensor(window.tolist()), int(activity)", "lists", 17),
-        "outlier_scores": ("centred = features - torch.from_numpy(mean)", "float64", 2.4),
-        "confusion_report": ("table[truth, guess] += 1", "one by one", 13),
-        "tune_head": ("features = backbone(images.flatten(1))", "graph", 2.3),
-        "training_crops": ("image = (image.float() / 255 - mean) / std", "unused", 13),
+        "activity_batches": ("return torch.tensor(window.tolist()), int(activity)", "lists", 12.5),
+        "outlier_scores": ("centred = features - torch.from_numpy(mean)", "float64", 2.2),
+        "confusion_report": ("table[truth, guess] += 1", "one by one", 14.5),
+        "tune_head": ("features = backbone(images.flatten(1))", "graph", 2.2),
+        "training_crops": ("image = (image.float() / 255 - mean) / std", "unused", 10.3),
         "clip_loss": ("", "nothing", 1),
-        "recall_at_k": ("candidates = F.normalize(gallery @ projection, dim=1)", "repeated", 5.5),
-        "predict": ("probabilities = torch.cat([probabilities, scores.softmax(dim=1)])", "growing", 3.2),
+        "recall_at_k": ("candidates = F.normalize(gallery @ projection, dim=1)", "repeated", 5.9),
+        "predict": ("probabilities = torch.cat([probabilities, scores.softmax(dim=1)])", "growing", 3.1),
     }
     ### END SOLUTION
 
