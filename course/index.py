@@ -34,6 +34,8 @@ course_map(
         "02_devices": "what travels between CPU and GPU, and what waits",
         "03_autograd": "the graph, its memory, and how to do without",
         "04_data_loading": "folders, workers, pinned memory",
+        "clinic_04": "ten pieces of code, and where their time is",
+        "project_04": "from a folder to batches, as fast as you can",
         "05_cudnn": "search once, or repeat exactly",
         "06_memory_format": "strides, channels_last, and who gains",
         "07_mixed_precision": "16 bits: where they help, where they hurt",
@@ -56,6 +58,9 @@ course_map(
 # Each chapter ends with a link to its exercises. An exercise gives you a function that is right and slow. You
 # write one that is right and fast, run the test cells below it, and see at once how you did. The last one asks
 # you to foretell what three functions cost; two of them are of earlier chapters.
+#
+# In a clinic nobody names the slow function: you say where the time of ten pieces goes, and why, before you mend them. In a
+# project you take a hundred lines as far as you can.
 #
 # And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
 #

@@ -91,8 +91,7 @@ def tried(idea, cause, gain):
         return
     name = idea.__name__.replace("_", " ")
     sides = {"as it is": as_it_is, name: idea}
-    title = f"your own: {name}"
-    found = compare(title, sides, inputs=inputs, guess=gain, because="prices", only="cpu")
+    found = compare(f"your own: {name}", sides, inputs=inputs, guess=gain, because="prices", only="cpu")
     journal.append((name, cause, gain, found.ratio().median))
 
 

@@ -1,12 +1,10 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
 import pytest
-from repository import ROOT, SOLUTIONS
+from repository import CHAPTERS, ROOT
 
 from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
 from autograder.authoring.scratch_course import points_table, rehearsal
-
-CHAPTERS = [path.stem for path in SOLUTIONS]
 
 
 def test_a_header_that_cannot_be_read_is_refused(tmp_path) -> None:
@@ -37,7 +35,6 @@ def test_points_agree_with_what_an_answer_is_worth() -> None:
         (Worth(2, 2), 2, None, True),
         (Worth(2, 2), 1.9, None, False),
         (Worth(0, 0), 0.2, None, True),  # as slow as given, and a little luck
-        (Worth(0.5, 1), 0.7, None, True),
         (Worth(0.5, 1), 1.1, None, False),
         (Worth(0, 1), None, None, False),
         # Another machine may find it twice as fast or slow, where four times is asked for.
@@ -48,14 +45,11 @@ def test_points_agree_with_what_an_answer_is_worth() -> None:
         assert worth.agrees(points, 2, asked) is agrees, (worth, points, asked)
 
 
-def test_points_that_differ_are_reported() -> None:
+def test_points_that_differ_are_reported_and_what_cannot_start_says_why(capsys) -> None:
     answers = {"pad": {"solution": KnownAnswer("pad", "solution", None, {"pad_check": Worth(2, 2)})}}
     for got, right in (2, True), (1.9, False), (None, False):
         rows, found = points_table(answers, {"ada": {"pad": "solution"}}, {"ada": {"pad_check": got}})
         assert found is (rows[0][1] == "2 solution") is right
         assert right or f"pad_check: {got}, not 2" in rows[0][1]
-
-
-def test_a_rehearsal_that_cannot_start_says_why(capsys) -> None:
     for arguments in ["--assignment", "99_nothing"], ["--scratch", "."]:
         assert rehearsal(arguments) == 1 and capsys.readouterr().err.startswith("error: ")

@@ -1,5 +1,4 @@
 import contextlib
-import json
 import math
 import re
 import sys
@@ -64,8 +63,8 @@ def test_what_passed_earns_a_medal_and_the_best_so_far_is_kept(best, medal, deci
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("autograder.judging.race.in_notebook", lambda: True)
     monkeypatch.setattr("autograder.judging.race.BEST", tmp_path / "best.json")
-    known = {"machine": {"name": "Abacus"}, "races": {"<lambda> on <lambda>": best}}
-    (tmp_path / "best.json").write_text(json.dumps(known))
+    known = f'{{"machine": {{"name": "Abacus"}}, "races": {{"<lambda> on <lambda>": {best}}}}}'
+    (tmp_path / "best.json").write_text(known)
     decided("faster", [7, 8, 9])
     said = run(fast).details
     assert said[0].startswith(f"{medal}. The course's best answer: {best}×")
