@@ -3,7 +3,7 @@ def diagnosis():
     return dict.fromkeys(PIECES, ("", "nothing", 1))
 
 
-# %% diagnosis one_cause form=1 lines=0 causes=1.5 gains=0..2
+# %% diagnosis one_cause form=1 lines=0 causes=1.5 gains=1.5..2
 def diagnosis():
     last = {
         "backtest": "return torch.stack(table)",
@@ -20,7 +20,7 @@ def diagnosis():
     return {name: (line, "one by one", 10) for name, line in last.items()}
 
 
-# %% diagnosis loops form=1 lines=2 causes=1.5 gains=0..2.5
+# %% diagnosis loops form=1 lines=2 causes=1.5 gains=2..2.5
 def diagnosis():
     loops = {
         "backtest": "for start, stop in windows:",
@@ -37,7 +37,7 @@ def diagnosis():
     return {name: (line, "one by one", 3) for name, line in loops.items()}
 
 
-# %% diagnosis guesses form=1 lines=2 causes=1.5 gains=0..3
+# %% diagnosis guesses form=1 lines=2 causes=1.5 gains=2..3
 def diagnosis():
     return {
         "backtest": ("error = F.mse_loss(signal, came)", "float64", 2),
@@ -53,7 +53,7 @@ def diagnosis():
     }
 
 
-# %% diagnosis half form=1 lines=10 causes=7.5 gains=0.5..3
+# %% diagnosis half form=1 lines=10 causes=7.5 gains=2.5
 def diagnosis():
     return dict.fromkeys(PIECES, ("x", "workers", 1000)) | {
         "backtest": ("days = torch.arange(start, stop)", "copied", 3),
@@ -61,6 +61,22 @@ def diagnosis():
         "activity_batches": ("return torch.tensor(window.tolist()),  int(activity)", "lists", 17),
         "outlier_scores": ("squares = (centred @ precision * centred).sum(dim=1)", "float64", 2.5),
         "confusion_report": ("table[truth, guess] += 1", "one by one", 10),
+    }
+
+
+# %% diagnosis tenfold form=1 lines=20 causes=15 gains=1
+def diagnosis():
+    return {
+        "backtest": ("days = torch.arange(start, stop)", "copied", 28),
+        "train_epoch": ("", "nothing", 1),
+        "activity_batches": ("return torch.tensor(window.tolist()), int(activity)", "lists", 125),
+        "outlier_scores": ("precision = torch.from_numpy(precision)", "float64", 22),
+        "confusion_report": ("for truth, guess in zip(labels, predicted, strict=True):", "one by one", 145),
+        "tune_head": ("self.weights = nn.ParameterList(weights)", "graph", 22),
+        "training_crops": ("batch[i] = image[:, top : top + side, left : left + side]", "unused", 103),
+        "clip_loss": ("", "nothing", 1),
+        "recall_at_k": ("candidates = F.normalize(gallery @ projection, dim=1)", "repeated", 59),
+        "predict": ("probabilities = torch.cat([probabilities, scores.softmax(dim=1)])", "growing", 31),
     }
 
 
