@@ -7,8 +7,8 @@
 # **How it works.** First you say of all ten, **before you mend anything**: the line, the cause, and how many times as
 # fast the piece will be when it is mended. Then you mend them. A piece is worth 5 points: 2 for the line,
 # 1.5 for the cause, 1 for mending it, and 0.5 for a gain within 1.5 times of what our mended piece reached where the
-# course was made, or of what yours reaches when it passes its race. 1 point more is for a diagnosis that can be read. What tells where the time is would tell you, too; so
-# most tests are hidden, and run when your notebook is graded.
+# course was made, or of what yours reaches when it passes its race. 1 point more is for a diagnosis that can be read. What
+# tells where the time is would tell you, too; so most tests are hidden, and run when your notebook is graded.
 #
 # All pieces run on the CPU, with one thread when they are raced; for a gain, a change must make the piece 1.5 times as
 # fast or more. The causes are those of chapters 00 to 04. A worked case is [here](../../course/clinic_04.ipynb).
