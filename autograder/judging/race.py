@@ -114,6 +114,13 @@ def race(
     return _judge(laps, points, remarks, lambda lap: _tip(function, on, lap)).show()
 
 
+def as_foretold(said: float, against: Function, within: float) -> bool:
+    """Whether the last race against a given version was passed, and as foretold, to within a factor."""
+    found = gains.pop(against, 0)
+    print(f"{said:g} was foretold, {found:.3g} measured")
+    return 0 < found <= within * said and said <= within * found
+
+
 @dataclass(frozen=True)
 class _Lap:
     """One device's part of a race; ``least`` is the limit of the machine in seconds, or None."""
@@ -123,14 +130,9 @@ class _Lap:
     least: float | None
 
     @property
-    def seconds(self) -> float:
-        """What one call of the answer takes."""
-        return median(self.verdict.seconds["fast"])
-
-    @property
     def of_limit(self) -> float | None:
         """The share of the limit that the answer reaches, where a limit is known."""
-        return self.least / self.seconds if self.least else None
+        return self.least / median(self.verdict.seconds["fast"]) if self.least else None
 
     @property
     def too_fast(self) -> bool:
@@ -220,8 +222,7 @@ def _medal(against: Function, on: Function, ratio: float) -> list[str]:
 
 
 def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_Lap], str]) -> Outcome:
-    words = [lap.word for lap in laps]
-    word = next(word for word in ("failed", "undecided", "passed") if word in words)
+    word = min((lap.word for lap in laps), key=("failed", "undecided", "passed").index)
     earned = round(points * sum(lap.share for lap in laps) / len(laps), 2)
     details = [tip(lap) for lap in laps if lap.word == "failed"]
     if any(lap.too_fast for lap in laps):
@@ -251,11 +252,7 @@ def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_
             for lap in laps
         ]
     }
-    bars = {
-        f"{lap.device}: {name}" if len(laps) > 1 else name: seconds
-        for lap in laps
-        for name, seconds in _bars(lap).items()
-    }
+    bars = {f"{lap.device}: " * (len(laps) > 1) + name: s for lap in laps for name, s in _bars(lap).items()}
     return Outcome(word, earned, points, "; ".join(map(_sentence, laps)), [*details, *remarks], bars, facts)
 
 
