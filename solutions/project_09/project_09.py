@@ -304,7 +304,7 @@ check(
 ### END HIDDEN TESTS
 
 # %% id="retrieve_race" role="test"
-race(retrieve, against=retrieve_slow, on=sixty_queries, at_least={"cpu": 30}, points=13)
+race(retrieve, against=retrieve_slow, on=sixty_queries, at_least={"cpu": 36}, points=13)
 
 # %% id="foretold_all" role="test" points=2
 # Hidden test: what you foretold of it, when your notebook is graded.

@@ -29,7 +29,7 @@ def retrieve(*inputs):
     return retrieve_slow(*inputs)
 
 
-# %% retrieve described_once check=4 hidden=3 race=1..4
+# %% retrieve described_once check=4 hidden=3 race=2..2.5
 def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     class Mended(Library):
         def __init__(self, *given):
@@ -43,7 +43,7 @@ def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     return retrieved(Mended(pictures, labels, filters), queries, wanted, k, classes)
 
 
-# %% retrieve all_filters_in_a_product check=4 hidden=3 race=1..4
+# %% retrieve all_filters_in_a_product check=4 hidden=3 race=0..2
 def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     class Mended(Library):
         def responses(self, image):
@@ -52,7 +52,7 @@ def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     return retrieved(Mended(pictures, labels, filters), queries, wanted, k, classes)
 
 
-# %% retrieve once_and_in_a_product check=4 hidden=3 race=3..7
+# %% retrieve once_and_in_a_product check=4 hidden=3 race=3..4
 def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     class Mended(Library):
         def __init__(self, *given):
@@ -69,12 +69,12 @@ def retrieve(pictures, labels, queries, wanted, filters, k, classes):
     return retrieved(Mended(pictures, labels, filters), queries, wanted, k, classes)
 
 
-# %% retrieve in_batches_as_wide_and_as_they_lie check=4 hidden=3 race=5..12
+# %% retrieve in_batches_as_they_lie check=4 hidden=3 race=7..10
 def retrieve(pictures, labels, queries, wanted, filters, k, classes):
-    images = torch.cat([pictures, queries]).permute(0, 3, 1, 2).contiguous().double()
-    window = torch.ones(3, 1, 11, 11, dtype=torch.float64)
+    images = torch.cat([pictures, queries]).permute(0, 3, 1, 2).contiguous().float()
+    window = torch.ones(3, 1, 11, 11)
     images -= (F.conv2d(images, window, padding=5, groups=3) / 121).floor()
-    strongest = F.max_pool2d(F.conv2d(images, filters.double(), padding=2).relu(), 5, stride=2, padding=2)
+    strongest = F.max_pool2d(F.conv2d(images, filters.float(), padding=2).relu(), 5, stride=2, padding=2)
     size = strongest.shape[2] // 4
     cells = strongest[:, :, : 4 * size, : 4 * size].unflatten(2, (4, size)).unflatten(4, (4, size))
     rows = (cells.sum(dim=(3, 5)) / (16 * size**2)).floor().clamp(max=127).flatten(1)
