@@ -14,7 +14,7 @@ from itertools import cycle
 from typing import Any, NamedTuple
 
 import torch
-from torch._C import DispatchKey
+from torch._C import DispatchKey, DispatchKeySet
 from torch.overrides import TorchFunctionMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -37,6 +37,8 @@ WAITS = {
     "aten.unique_dim",
 }
 COMPOSITE = DispatchKey.CompositeImplicitAutograd
+# Where an operation of torch's on the CPU is looked for, once it was counted.
+KERNELS = ("CPU", "BackendSelect", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 INDICES = (torch.int32, torch.int64)
 # What hands out the values of a CPU tensor without any operation below.
 READS = {torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__}
@@ -197,7 +199,17 @@ class _Counter(_Mode):
         kwargs = kwargs or {}
         kind = _kind(func)
         given = _direct((*args, *kwargs.values()))
+        if kind.on_tensors and not given:  # numbers that torch's tracer keeps as tensors
+            places = zip(args, func._schema.arguments, strict=False)
+            args = tuple(torch.tensor(one) if str(to.type) == "Tensor" else one for one, to in places)
+            given = _direct(args)
         by_themselves = any(one.__module__.partition(".")[0] != "torch" for one in types)
+        is_pythons = func._defined_in_python or not kind.kernels.isdisjoint(torch.library._impls)
+        if is_pythons and not by_themselves:
+            device = given[0].device.type if given else "cpu"
+            key = getattr(DispatchKey, torch._C._dispatch_key_for_device(device))
+            with self, _Reads(self):
+                return func.redispatch(DispatchKeySet(key), *args, **kwargs)
         if kind.is_composite and not by_themselves:
             with self:
                 return func._op_dk(COMPOSITE, *args, **kwargs)
@@ -269,7 +281,9 @@ class _Kind(NamedTuple):
     views: bool
     copies: bool
     may_wait: bool
+    on_tensors: bool
     is_composite: bool  # made of others; autograd splits it before it comes here, ``inference_mode`` does not
+    kernels: frozenset[str]  # names that torch has for what somebody put in their place
 
 
 @cache
@@ -278,9 +292,11 @@ def _kind(func: Any) -> _Kind:
     # Marks that optimisers leave for the profiler, and what comes here under ``inference_mode`` only.
     counts = not name.startswith("profiler.") and name != "aten.detach_"
     may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
-    made_of = not (func._defined_in_python or name.startswith("prim."))  # torch crashes there
-    is_composite = made_of and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
-    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite)
+    on_tensors = [str(one.type) for one in func._schema.arguments[:1]] == ["Tensor"]
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+    is_composite &= not name.startswith("prim.")  # torch crashes there
+    kernels = frozenset(f"{func.name().replace('::', '/')}/{key}" for key in KERNELS)
+    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, on_tensors, is_composite, kernels)
 
 
 class _InThread(_Mode):

@@ -164,14 +164,15 @@ class AnswerProcess:
                 results = Results(arguments.storages, self.keep)
                 if request.probe is None:
                     node = results.node(result := function(*given, **named))
+                    changed = watched.changed(results)
                 else:
                     with counting(given, named) as cost:
                         cost.copies_matter = request.copies
                         probe(request.probe)
                         node = results.node(result := function(*given, **named))  # some work when read
+                        changed = watched.changed(results)
                     counted = counted_costs(cost)
                     self.held[:] = arguments, given, named, result
-                changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
                     leaves = [arguments.leaves[number] for number in sorted(arguments.leaves)]
                     self.graphs.append((results.differentiable, leaves))
