@@ -1,6 +1,7 @@
 """How fast the best known answer to each exercise is, beside the given version: data/best.json, for cards.
 
 The class hands in the solutions and all answers of ``tests/answers`` that must get all points in their races.
+Clinics are left out: students get this table, and a clinic asks which pieces can be faster, and by how much.
 
     python benchmarks/best.py                 # all chapters, half an hour; leave the machine alone
     python benchmarks/best.py 03_autograd     # one; the others' figures stay
@@ -62,8 +63,9 @@ def best(chapter: str, folder: Path) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("chapters", nargs="*", help="default: all")
-    chapters = parser.parse_args().chapters or sorted(path.name for path in (ROOT / "solutions").iterdir())
+    parser.add_argument("chapters", nargs="*", help="default: all but clinics")
+    names = sorted(path.name for path in (ROOT / "solutions").iterdir())
+    chapters = parser.parse_args().chapters or [name for name in names if not name.startswith("clinic")]
     table = json.loads(FILE.read_text()) if FILE.exists() else {"races": {}}
     with tempfile.TemporaryDirectory() as scratch:
         for chapter in chapters:

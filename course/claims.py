@@ -4,7 +4,8 @@
 # Five widely read articles on PyTorch say what makes it fast. So does the documentation of PyTorch and of Triton, about
 # what is newer than they are. The chapters test it. This page keeps the score.
 #
-# Ten things to remember first, then the score of all claims.
+# Ten things to remember first, then the score of all claims. A figure is that of the sizes in its chapter, on the devices that
+# were recorded, most in one process so far: take the rule along, and measure yours.
 
 # %% jupyter={"source_hidden": true} tags=["remove-input"]
 from autograder import published_figures, scoreboard, ten_things

@@ -34,6 +34,8 @@ course_map(
         "02_devices": "what travels between CPU and GPU, and what waits",
         "03_autograd": "the graph, its memory, and how to do without",
         "04_data_loading": "folders, workers, pinned memory",
+        "clinic_04": "ten pieces of code, and where their time is",
+        "project_04": "from a folder to batches, as fast as you can",
         "05_cudnn": "search once, or repeat exactly",
         "06_memory_format": "strides, channels_last, and who gains",
         "07_mixed_precision": "16 bits: where they help, where they hurt",
@@ -57,7 +59,12 @@ course_map(
 # write one that is right and fast, run the test cells below it, and see at once how you did. The last one asks
 # you to foretell what three functions cost; two of them are of earlier chapters.
 #
+# In a clinic nobody names the slow function: you say where the time of ten pieces goes, and why, before you mend them. In a
+# project you take a hundred lines as far as you can.
+#
 # And the score: [what holds](claims.ipynb), every claim that the chapters test, with what became of it.
+#
+# Something of your own is too slow? [Bring it](your_own.ipynb): one page takes it through the routine of chapter 00.
 #
 # ## How points work
 #
@@ -66,5 +73,7 @@ course_map(
 # - `race` gives its points for a fast answer: how many times as fast as the given version, on this machine,
 #   now. Below 1.4 times as fast there are none; from there to the ratio asked for, they grow with the logarithm of
 #   the ratio. An amber card says: right, not fast yet. An answer that is wrong does not race.
+# - A passed race earns a medal, too: bronze for what was asked, silver from 80 % of the course's best answer on, gold
+#   beyond it. No points hang on it.
 # - Where a machine lacks what a test needs, such as a GPU, its points are not counted against you.
 # - When your notebook is graded, hidden tests try other inputs. A right answer passes them too.

@@ -1,7 +1,7 @@
 """The result of a test cell: one of six words, points, and what the student should read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from jinja2 import Template
@@ -13,6 +13,7 @@ from . import progress
 MIME = "application/vnd.autograder.outcome+json"
 # How a line of a card begins that passes on what an answer wrote.
 WARNED = "Your code warned (no points lost): "
+HINTS = "Not for the first time: the hints below the task unfold one by one."
 
 _SOURCE = Path(__file__).with_name("card.html.j2").read_text(encoding="utf-8")
 CARD: Template = Template(_SOURCE, autoescape=True, trim_blocks=True)
@@ -82,10 +83,11 @@ class Outcome:
     def show(self) -> "Outcome":
         """Display the card (or print it where there is no notebook) and give the outcome itself.
 
-        In an exercise's notebook, a passed test is kept as the reader's progress.
+        In an exercise's notebook, a passed test is kept as the reader's progress; from the second failure on,
+        the card names the hints.
         """
-        progress.note_outcome(self.word)
-        show(self.text(), self.html(), {MIME: self.data})
+        told = replace(self, details=[*self.details, HINTS]) if progress.note_outcome(self.word) > 1 else self
+        show(told.text(), told.html(), {MIME: self.data})
         return self
 
 

@@ -4,7 +4,7 @@ It is one small file on this machine, which its owner may read and delete. Nothi
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import date
 from pathlib import Path
 
@@ -12,13 +12,15 @@ from ..measuring import store
 from ..roles import calls_of, exercise_of, parsed
 
 NAME = "progress"
-DONE = {"passed", "not available"}
+DONE, FAILED = {"passed", "not available"}, {"failed", "error"}
 
+_failures: Counter[str] = Counter()  # by the source of a cell, in this session
 _words: defaultdict[int, list[str]] = defaultdict(list)  # what the tests of a cell said, by its execution
 
 
-def note_outcome(word: str) -> None:
-    """Note what a test said. Once all tests of a cell have passed in one run, the cell is kept as passed.
+def note_outcome(word: str) -> int:
+    """Note what a test said; how often its cell has failed in this session, this time, too. Once all tests of
+    a cell have passed in one run, the cell is kept as passed.
 
     Only cells of an exercise's notebook count, run in its folder by a Jupyter kernel.
     """
@@ -26,11 +28,15 @@ def note_outcome(word: str) -> None:
 
     shell = get_ipython()
     if getattr(shell, "kernel", None) is None:
-        return
+        return 0
     words, source = _words[shell.execution_count], shell.history_manager.input_hist_raw[-1]
     words.append(word)
     if DONE.issuperset(words) and len(words) == tests_in(source):
         _keep(Path.cwd(), source)
+    if word not in FAILED or not FAILED.isdisjoint(words[:-1]):
+        return 0
+    _failures[source] += 1
+    return _failures[source]
 
 
 def passed() -> dict[str, dict[str, str]]:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from weakref import WeakKeyDictionary
 
 import torch
 
+from ..measuring import store
 from ..measuring.clocks import Function, devices
 from ..measuring.costs import costs
 from ..measuring.decide import FAR, SAME
@@ -20,6 +22,7 @@ from ..measuring.gpus import refused, with_float64
 from ..measuring.limits import limit
 from ..measuring.selfcheck import check_here
 from ..measuring.units import counted, size, times
+from ..show import in_notebook
 from .calls import Answer, AnswerError, call, describe_error, found_wrong, refuse_nonsense, stopped_gpu
 from .outcome import Outcome, notes, partial_points
 from .values import change_of_inputs, change_tensors, difference, precise, tensors
@@ -37,6 +40,11 @@ TOO_FAST = 1.5
 NO_FASTER = 1.4
 # How many times as fast as given the best known answer is, by the names of given version and inputs.
 BEST = Path(__file__).resolve().parents[2] / "data" / "best.json"
+# How many times as fast as a given version an answer was that passed its race, the last one in this session.
+gains: WeakKeyDictionary[Function, float] = WeakKeyDictionary()
+# For a passed race on the CPU, by the share of that; no points hang on them.
+MEDALS = {"Gold": 1.0, "Silver": 0.8, "Bronze": 0.0}
+OFFER = "Faster than the course's best! With `# you may show this` in it, your class may see it afterwards."
 
 
 def race(
@@ -99,7 +107,10 @@ def race(
     if "mps" in devices() and "cuda" in at_least:
         remarks.append(_on_apples_gpu(function, against, on, tolerance))
     if all(lap.word == "passed" for lap in laps):
-        remarks += _best_known(against, on)
+        with suppress(TypeError):  # a given version of which there are no weak references
+            gains[against] = laps[0].verdict.ratio.median
+        for lap in (lap for lap in laps if lap.device == "cpu"):
+            remarks += _medal(against, on, lap.verdict.ratio.median)
     return _judge(laps, points, remarks, lambda lap: _tip(function, on, lap)).show()
 
 
@@ -191,12 +202,21 @@ def _tip(function: Function, on: Function, lap: _Lap) -> str:
     )
 
 
-def _best_known(against: Function, on: Function) -> list[str]:
-    with suppress(OSError, KeyError, AttributeError):
+def _medal(against: Function, on: Function, ratio: float) -> list[str]:
+    """What a passed race earns beside its points; in a notebook, the reader's best is kept and told."""
+    name, said = " on ".join(getattr(one, "__name__", "?") for one in (against, on)), list[str]()
+    with suppress(OSError, KeyError):
         found = json.loads(BEST.read_text(encoding="utf-8"))
-        best = times(found["races"][f"{against.__name__} on {on.__name__}"])
-        return [f"The course's best answer: {best} as fast as given, on {found['machine']['name']} (CPU)."]
-    return []
+        best, where = found["races"][name], found["machine"]["name"]
+        medal = next(medal for medal, share in MEDALS.items() if ratio > share * best)
+        said.append(f"{medal}. The course's best answer: {times(best)} as fast as given, on {where} (CPU).")
+        said += [OFFER] if medal == "Gold" else []
+    if in_notebook():
+        kept = store.read("best") or {}
+        if (before := kept.get(name, 0)) > ratio:
+            said.append(f"Your best so far: {times(before)}.")
+        store.write("best", kept | {name: max(before, ratio)})
+    return said
 
 
 def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_Lap], str]) -> Outcome:

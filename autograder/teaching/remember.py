@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     says: str
     on: Literal["cpu", "cuda"]
     side: Literal["when", "unless", "both"] = "both"
+    about: str = ""
 
     def behind(self, found: Sequence[Evidence]) -> list[Evidence]:
         """What its figures come from: nothing in a course that lacks its chapter."""
@@ -31,13 +33,15 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if (one.claim, one.on, one.here) == (self.claim, self.on, False)
             and one.ratio
             and (self.side == "both" or getattr(one, self.side))
+            and self.about in one.what
         ]
 
     def bar(self, found: Sequence[Evidence]) -> str:
         """How far its figures are from 1, the least of them and the most: a block for each factor of 2."""
-        ends = [abs(math.log2(one.ratio.median)) for one in self.behind(found) if one.ratio]
-        least, most = (max(1, round(end)) for end in (min(ends), max(ends)))
-        return "█" * least + "░" * (most - least)
+        logs = [math.log2(one.ratio.median) for one in self.behind(found) if one.ratio]
+        least, most = (max(1, round(end)) for end in (min(map(abs, logs)), max(map(abs, logs))))
+        word, blocks = "slower" if median(logs) < 0 else "faster", "█" * least + "░" * (most - least)
+        return f'{word} <span aria-hidden="true">{blocks}</span>'
 
     def sentence(self, found: Sequence[Evidence], folder: str = "") -> str:
         """What to remember, as Markdown with a link to its chapter in this folder."""

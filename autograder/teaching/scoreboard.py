@@ -92,10 +92,10 @@ def ten_things() -> None:
     """Show what to remember of all of it, with how far from 1 the figures are."""
     found = findings()
     rows = [
-        (str(number), f'<span aria-hidden="true">{thing.bar(found)}</span>', thing.sentence(found))
+        (str(number), thing.on.replace("cuda", "GPU").upper(), thing.bar(found), thing.sentence(found))
         for number, thing in enumerate(things(found), 1)
     ]
-    show_markdown(table_markdown(("no.", "a block: twice", "what to remember"), rows))
+    show_markdown(table_markdown(("no.", "on a", "each block: twice", "what to remember"), rows))
 
 
 def scoreboard(word: str | None = None) -> None:

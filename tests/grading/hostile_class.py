@@ -50,8 +50,11 @@ ASSIGNMENT = FOLDER / "assignment.py"
 ASSIGNMENTS = (ASSIGNMENT, FOLDER / "traps.py")
 MARK = "adversary-was-here"  # the name of every file that an adversary tries to leave
 TIME_LIMIT, ENDLESS_LIMIT = 60, 5  # seconds for a cell
+# Beside other tests the machine is seldom quiet for long, so it looks again soon.
 LIMITS = f"""
 import os
+from autograder.sandbox.submissions import supervisor
+supervisor.AGAIN_SECONDS = 2.0
 c.RunEveryCell.timeout = int(os.environ.get("CELL_SECONDS", {TIME_LIMIT}))
 c.RunEveryCell.notebook_timeout = 8 * c.RunEveryCell.timeout"""
 DYING_SECONDS = 10
@@ -161,11 +164,10 @@ def grade(folder: Path, adversaries: dict[str, Adversary], secrets: dict[str, st
     course = ScratchCourse(folder, ROOT)
     configure(course, LIMITS)
     source = ASSIGNMENT.read_text(encoding="utf-8")
-    for name in ("solution", "hidden"):
-        source = source.replace(f"TOKEN-{name.upper()}", secrets[name])
-    source = source.replace("TOKEN_MODULE", secrets["module"])
-    write_whole(folder / "source" / ASSIGNMENT.name, source)
-    assignment = course.add_assignment(folder / "source" / ASSIGNMENT.name)
+    for token, name in ("TOKEN-SOLUTION", "solution"), ("TOKEN-HIDDEN", "hidden"), ("TOKEN_MODULE", "module"):
+        source = source.replace(token, secrets[name])
+    write_whole(script := folder / "source" / ASSIGNMENT.name, source)
+    assignment = course.add_assignment(script)
     course.nbgrader("generate_assignment", assignment)
     release = course.released(assignment)
     (course.folder / "secret.txt").write_text(secrets["gradebook"])
@@ -182,16 +184,14 @@ def grade(folder: Path, adversaries: dict[str, Adversary], secrets: dict[str, st
             if plain:
                 course.nbgrader("autograde", assignment)
             else:
-                endless = [name for name, adversary in adversaries.items() if adversary.endless]
-                by_the_engine(course, assignment, endless)
+                by_the_engine(course, assignment, [name for name, one in adversaries.items() if one.endless])
         except Exception as error:  # for a test to tell
             failure = error
     course.nbgrader("generate_feedback", assignment)
     after = fingerprints(course)
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     solved = nbformat.read(course.folder / f"solutions/{assignment}/{assignment}.ipynb", as_version=4)
-    most = points_of(solved)
-    return Aftermath(Graded(course, assignment), most, secrets, left, changed, failure)
+    return Aftermath(Graded(course, assignment), points_of(solved), secrets, left, changed, failure)
 
 
 def fingerprints(course: ScratchCourse) -> dict[str, str]:

@@ -19,14 +19,6 @@ from autograder.sandbox import Sandbox
 from autograder.sandbox.submissions import supervisor
 from autograder.sandbox.submissions.plan import plan
 
-ROUGHLY = 0.02
-# Those with the most answers first: several processes take these tests, and no long one should be the last.
-CHAPTERS = sorted(
-    (source.stem for source in SOLUTIONS),
-    key=lambda chapter: sum(map(len, answers_to(chapter, ROOT).values())),
-    reverse=True,
-)
-
 pytestmark = [pytest.mark.slow, pytest.mark.needs("bubblewrap")]
 
 
@@ -40,12 +32,10 @@ def class_of(answers: Answers) -> dict[str, dict[str, str]]:
 def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
     """Grade a class that hands in every answer of a chapter; what differs from the points expected.
 
-    ``connect`` gives what runs the submissions.
-
-    A run of these tests asks for hundreds of verdicts. So one in 50 may be wrong here at first, which takes
-    half as many launches; what differs is graded once more, as strictly as a class, and counts if it differs
-    again. The solution must get every point on every machine, and the given version none in its race; how
-    fast other ways are is a matter of the machine, too.
+    ``connect`` gives what runs the submissions. One verdict in 50 may be wrong at first, which takes half as
+    many launches; what differs is graded again, as strictly as a class, and counts if it differs again. The
+    solution must get every point on every machine, and the given version none in its race; how fast other
+    ways are is a matter of the machine, too.
     """
     course = ScratchCourse(folder, root)
     course.add_assignment(root / "solutions" / chapter / f"{chapter}.py")
@@ -76,7 +66,7 @@ def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
 
     with as_current(course) as patch, Course(chapter) as opened, opened.locked():
         with patch.context() as roughly:
-            roughly.setitem(supervisor.ERRORS, "now", ROUGHLY)
+            roughly.setitem(supervisor.ERRORS, "now", 0.02)
             engine.grade(opened, connect=connect)
         first = differing(opened, students)
         unlucky = {student: students[student] for student, _ in first}
@@ -86,7 +76,7 @@ def grade(chapter: str, folder: Path, connect, root: Path = ROOT) -> list[str]:
     return [f"{first[place]}, then {again[place]}" for place in first if place in again]
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", [source.stem for source in SOLUTIONS])
 def test_answers_get_what_they_are_worth(chapter: str, tmp_path: Path, one_sandbox) -> None:
     assert grade(chapter, tmp_path, one_sandbox) == []
 

@@ -97,10 +97,10 @@ def test_a_cell_that_can_decide_nothing_is_refused(course: Path, arguments: str,
 
 def test_what_to_remember_has_figures_and_its_chapter(course: Path, tmp_path: Path) -> None:
     found = scoreboard.findings(course, record(tmp_path / "timings", small=5, large=2))
-    thing = '[[thing]]\nclaim = "{}"\non = "cpu"\nsays = "{{figures}}."\n'
+    thing = '[[thing]]\nclaim = "{}"\nabout = ""\non = "cpu"\nsays = "{{figures}}."\n'
     (tmp_path / "remember.toml").write_text(thing.format("F23") + thing.format("F6"))
     (only,) = remember.things(found, tmp_path / "remember.toml")  # nobody has measured the other one
-    assert only.bar(found) == "█░", "twice, and five times"
+    assert only.bar(found) == 'faster <span aria-hidden="true">█░</span>', "twice, and five times"
     assert only.sentence(found, "course/") == "2× to 5× faster. ([chapter 01](course/01_one.ipynb))"
     (tmp_path / "remember.toml").write_text(thing.format("F23").replace("cpu", "abacus"))
     with pytest.raises(ScoreError, match=r"remember\.toml, F23: Invalid enum value 'abacus' - at `[$]\.on`"):
