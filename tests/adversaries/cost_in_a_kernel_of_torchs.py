@@ -1,6 +1,6 @@
 """Puts work of its own in the place of one of torch's kernels for the CPU.
 
-# points: shift_cost=0 shift_copies=0 shift_hidden=0
+# points: shift_cost=0
 """
 
 # %% shift answer

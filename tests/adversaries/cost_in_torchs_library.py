@@ -1,6 +1,6 @@
 """Adds an operation of its own to torch's library, and makes all its work this one.
 
-# points: shift_cost=0 shift_copies=0
+# points: shift_cost=0
 """
 
 # %% shift answer
