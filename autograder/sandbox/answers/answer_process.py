@@ -15,7 +15,7 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -162,15 +162,13 @@ class AnswerProcess:
                 watched = Watched([*given, *named.values()])
                 function = self.target(request.target)
                 results = Results(arguments.storages, self.keep)
-                if request.probe is None:
-                    node = results.node(result := function(*given, **named))
-                    changed = watched.changed(results)
-                else:
-                    with counting(given, named) as cost:
+                with nullcontext() if request.probe is None else counting(given, named) as cost:
+                    if cost and request.probe is not None:
                         cost.copies_matter = request.copies
                         probe(request.probe)
-                        node = results.node(result := function(*given, **named))  # some work when read
-                        changed = watched.changed(results)
+                    node = results.node(result := function(*given, **named))  # some work when read
+                    changed = watched.changed(results)
+                if cost:
                     counted = counted_costs(cost)
                     self.held[:] = arguments, given, named, result
                 if results.differentiable and arguments.leaves:

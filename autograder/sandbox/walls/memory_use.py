@@ -48,10 +48,7 @@ def set_apart() -> None:
 
 
 class MemoryUse:
-    """The memory of these processes, from now on, beside so many bytes of the judge's ``inputs``.
-
-    Raises OSError where one cannot be looked at.
-    """
+    """Memory of these processes from now on, beside ``inputs`` (bytes). Raises OSError where one hides."""
 
     def __init__(self, pids: Sequence[int], inputs: int) -> None:
         self._areas: dict[int, BufferedReader] = {}
@@ -73,10 +70,9 @@ class MemoryUse:
             self._grown = max(self._grown, sum(max(0, more) for more in own))
 
     def most(self, pids: Sequence[int], counted: int) -> int:
-        """The most bytes that they have used at once since then; 0 if those that were ``counted`` explain it.
+        """The most bytes that they, now ``pids``, used at once; 0 if those that were ``counted`` explain it.
 
-        ``pids`` are the processes that there are now. Raises OSError where one has ended meanwhile, or runs
-        another program.
+        Raises OSError where one has ended meanwhile, or runs another program.
         """
         self.look()
         sums, touched = Counter[str](), 0
