@@ -282,8 +282,8 @@ class _Kind:
         self.may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
         self.on_tensors = [str(one.type) for one in func._schema.arguments[:1]] == ["Tensor"]
         # Made of others; autograd splits it before it comes here, ``inference_mode`` does not.
-        self.is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
-        self.is_composite &= not name.startswith("prim.")  # torch crashes there
+        named = not name.startswith("prim.")  # torch crashes there
+        self.is_composite = named and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
         # By these names torch remembers what somebody put where it is looked for, once it was counted.
         self.kernels = {f"{func.name().replace('::', '/')}/{key}" for key in KERNELS}
 
