@@ -230,12 +230,9 @@ race(complete_first, against=complete_slow, on=eight_texts, at_least={"cpu": 1.4
 # %% id="foretold_first" role="test" points=2
 # Hidden test: what you foretold of it, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-from autograder.judging.race import gains
+from autograder.judging.race import as_foretold
 
-first = gains.pop(complete_slow, 0)
-said = foretold()["first"]
-print(f"first: {said:g} was foretold, {first:.3g} measured")
-2 * (0 < first <= 1.5 * said and said <= 1.5 * first)
+2 * as_foretold(foretold()["first"], complete_slow, within=1.5)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -340,10 +337,7 @@ race(complete, against=complete_slow, on=eight_texts, at_least={"cpu": 18}, poin
 # %% id="foretold_all" role="test" points=2
 # Hidden test: what you foretold of it, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-everything = gains.get(complete_slow, 0)
-said = foretold()["all"]
-print(f"all: {said:g} was foretold, {everything:.3g} measured")
-2 * (0 < everything <= 2 * said and said <= 2 * everything)
+2 * as_foretold(foretold()["all"], complete_slow, within=2)
 ### END HIDDEN TESTS
 
 # %% [markdown]
