@@ -40,7 +40,7 @@ def evaluation(*inputs):
     return Mended(*inputs).run()
 
 
-# %% evaluation counted_once_and_masked_once check=4 hidden=3 race=2..5
+# %% evaluation counted_once_and_masked_once check=4 hidden=3 race=1..4
 def evaluation(*inputs):
     class Mended(Evaluation):
         def __init__(self, *inputs):
@@ -63,7 +63,7 @@ def evaluation(*inputs):
     return Mended(*inputs).run()
 
 
-# %% evaluation user_by_user check=4 hidden=3 race=5..11
+# %% evaluation user_by_user check=4 hidden=3 race=5..10
 def evaluation(users, items, layers, seen, held_out, groups, k):
     count, factors = len(items), items.float()
     times = torch.bincount(groups[seen[:, 0]] * count + seen[:, 1], minlength=len(layers) * count)

@@ -13,7 +13,7 @@ def continued_first(*inputs):
     return continued_slow(*inputs)
 
 
-# %% continued_first without_a_graph check=2 race=0..2
+# %% continued_first without_a_graph check=2 race=0
 def continued_first(*inputs):
     with torch.inference_mode():
         return continued_slow(*inputs)
@@ -55,7 +55,7 @@ def continued(weights, prompts, limits, draws, k):
         return [generator.continue_one(*one) for one in zip(prompts, limits, draws, strict=True)]
 
 
-# %% continued text_by_text_with_a_cache check=4 hidden=3 race=5..11
+# %% continued text_by_text_with_a_cache check=4 hidden=3 race=7..12
 def continued(weights, prompts, limits, draws, k):
     width, found = weights["embed"].shape[1], []
     rates = 0.1 ** torch.linspace(0, 2, width // 2, dtype=torch.float64)
