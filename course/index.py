@@ -52,7 +52,6 @@ course_map(
         "17_training_memory": "what fills it, and what can go",
         "18_launch_overhead": "what a call costs before it computes",
         "19_first_kernel": "loops in C++, tiles in Triton, and when they pay",
-        "project_19": "a small text generator, as fast as you can",
     }
 )
 
