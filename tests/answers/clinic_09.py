@@ -130,7 +130,7 @@ def score_ranks_mended(*inputs):
     return score_ranks(*inputs)
 
 
-# %% score_ranks_mended wrong_counts_twice check=0 edges=0 hidden=0
+# %% score_ranks_mended wrong_counts_twice check=0 edges=0.0625 hidden=0
 def score_ranks_mended(gathered, labels, bins):
     logits = torch.stack(gathered, dim=1).flatten(0, 1)
     return score_ranks([logits], torch.cat([labels, labels])[: len(logits)], bins)
@@ -154,9 +154,9 @@ def trust_ratios_mended(*inputs):
     return trust_ratios(*inputs)
 
 
-# %% trust_ratios_mended wrong_without_decay check=0 edges=0 hidden=0
+# %% trust_ratios_mended wrong_decay check=0 edges=0 hidden=0
 def trust_ratios_mended(weights, images, labels):
-    return trust_ratios(weights, images, labels, 0.0)
+    return trust_ratios(weights, images, labels, 1.0)
 
 
 # %% style_loss_mended as_is check=0.0625 edges=0.0625 hidden=0.875
