@@ -217,7 +217,7 @@ def triplet_report(parts, projection, margin):
 
 
 # %% id="triplet_report_inputs" role="given" jupyter={"source_hidden": true}
-def faces(generator, device, triplets=512):
+def many_faces(generator, device, triplets=512):
     anchors, noise, others = torch.randn(3, triplets, 128, generator=generator)
     projection = torch.randn(128, 128, generator=generator) / 11
     return [anchors, anchors + noise, others], projection, 0.2
@@ -680,18 +680,18 @@ def triplet_report_mended(parts, projection, margin):
 
 
 # %% id="triplet_report_mended_check" role="test"
-check(triplet_report_mended, like=triplet_report, on=faces, points=0.0625)
+check(triplet_report_mended, like=triplet_report, on=many_faces, points=0.0625)
 
 # %% id="triplet_report_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(triplet_report_mended, like=triplet_report, on=few(faces), points=0.0625)
+check(triplet_report_mended, like=triplet_report, on=few(many_faces), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="triplet_report_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(triplet_report_mended, against=triplet_report, on=faces, at_least={"cpu": 2}, points=0.875)
+race(triplet_report_mended, against=triplet_report, on=many_faces, at_least={"cpu": 2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
