@@ -71,15 +71,15 @@ def few(inputs):
 # %% [markdown]
 # ## 1. `forecast`
 #
-# A recurrent network foretells the load of two power grids, hour by hour. Its weights are kept in 8 bits. Here: 40 steps,
-# two layers of 256.
+# A recurrent network foretells the load of a power grid, hour by hour. Its weights are kept in 4 bits. Here: one grid, 40
+# steps, two layers of 256.
 
 
 # %% id="forecast" role="given"
 def forecast(codes, zeros, scales, weather, state):
     """The states of a recurrent network, step by step, and how far each lies from the one before.
 
-    codes: uint8, a matrix for each layer; zeros, scales: a number for each of its columns.
+    codes: uint8, a matrix for each layer, two rows in one; zeros, scales: a number for each column.
     weather: (steps, grids, columns); state: (grids, columns).
     """
     states = torch.empty_like(weather)
@@ -87,9 +87,9 @@ def forecast(codes, zeros, scales, weather, state):
     for step, outside in enumerate(weather):
         x = state + outside
         for code, zero, scale in zip(codes, zeros, scales, strict=True):
-            weight = (code.to(x.dtype) - zero) * scale
+            pairs = torch.stack([code & 15, code >> 4], dim=1)
+            weight = (pairs.flatten(0, 1).to(x.dtype) - zero) * scale
             x = torch.tanh(x @ weight)
-
         after = 0.5 * state + 0.5 * x
         moved[step] = (after - state).norm()
         states[step] = after
@@ -99,11 +99,11 @@ def forecast(codes, zeros, scales, weather, state):
 
 # %% id="forecast_inputs" role="given" jupyter={"source_hidden": true}
 def forty_steps(generator, device, steps=40):
-    codes = list(torch.randint(256, (2, 256, 256), generator=generator, dtype=torch.uint8))
-    zeros = list(128 + torch.randn(2, 256, generator=generator))
-    scales = list(torch.rand(2, 256, generator=generator) / 1500)
-    weather = torch.randn(steps, 2, 256, generator=generator)
-    return codes, zeros, scales, weather, torch.randn(2, 256, generator=generator)
+    codes = list(torch.randint(256, (2, 128, 256), generator=generator, dtype=torch.uint8))
+    zeros = list(7.5 + torch.rand(2, 256, generator=generator))
+    scales = list(torch.rand(2, 256, generator=generator) / 100)
+    weather = torch.randn(steps, 1, 256, generator=generator)
+    return codes, zeros, scales, weather, torch.randn(1, 256, generator=generator)
 
 
 # %% [markdown]
@@ -129,7 +129,6 @@ def keypoints(maps, k, least):
     rows = best.indices // width
     columns = best.indices - rows * width
     places = torch.stack([rows, columns], dim=3)
-
     seen = best.values >= least
     values = torch.where(seen, best.values, torch.zeros(()))
     mean = values.sum(dim=(1, 2)) / seen.sum(dim=(1, 2)).clamp(min=1)
@@ -173,7 +172,6 @@ def federated_round(weights, clients, rate=0.1):
                     layer -= rate * gradient
             losses[number] = loss.detach()
             samples += len(labels)
-
         for tensor, layer in zip(sums, layers, strict=True):
             tensor += samples * layer.detach()
         total += samples
@@ -192,7 +190,7 @@ def three_clients(generator, device, clients=3):
 # %% [markdown]
 # ## 4. `triplet_report`
 #
-# How well an embedding of faces tells one person from another. Here: 512 triplets, 128 numbers each.
+# How well an embedding of faces tells one person from another. Here: 1,000 triplets, 128 numbers each.
 
 
 # %% id="triplet_report" role="given"
@@ -217,7 +215,7 @@ def triplet_report(parts, projection, margin):
 
 
 # %% id="triplet_report_inputs" role="given" jupyter={"source_hidden": true}
-def many_faces(generator, device, triplets=512):
+def many_faces(generator, device, triplets=1_000):
     anchors, noise, others = torch.randn(3, triplets, 128, generator=generator)
     projection = torch.randn(128, 128, generator=generator) / 11
     return [anchors, anchors + noise, others], projection, 0.2
@@ -227,11 +225,11 @@ def many_faces(generator, device, triplets=512):
 # ## 5. `strangeness`
 #
 # Is a sample like anything that a network was trained on? Its nearest neighbours among the features of the training set
-# tell. Here: 256 samples, 2,000 to compare with, 512 features.
+# tell. Here: 512 samples, 1,000 to compare with, 768 features.
 
 
 # %% id="strangeness" role="given"
-def strangeness(store, features, projection, k, chunk=64):
+def strangeness(store, features, projection, k, chunk=256):
     """How far each sample lies from its k-th neighbour in the training set, and from the k on average.
 
     store: features of the training set, kept in float16. All are compared on the unit sphere.
@@ -250,16 +248,16 @@ def strangeness(store, features, projection, k, chunk=64):
 
 
 # %% id="strangeness_inputs" role="given" jupyter={"source_hidden": true}
-def new_samples(generator, device, samples=256):
-    store = torch.randn(2_000, 512, generator=generator).half()
-    features = torch.randn(samples, 512, generator=generator)
-    return store, features, torch.randn(512, 512, generator=generator) / 23, 10
+def new_samples(generator, device, samples=512):
+    store = torch.randn(1_000, 768, generator=generator).half()
+    features = torch.randn(samples, 768, generator=generator)
+    return store, features, torch.randn(768, 768, generator=generator) / 28, 10
 
 
 # %% [markdown]
 # ## 6. `score_ranks`
 #
-# Four processes have each scored a part of the test set; one of them puts together what the others sent. Here: 401
+# Four processes have each scored a part of the test set; one of them puts together what the others sent. Here: 801
 # samples, 256 classes.
 
 
@@ -283,14 +281,13 @@ def score_ranks(gathered, labels, bins):
     sure = sure.exp()
     hits = (said == labels).to(logs.dtype)
     likelihood = logs.gather(1, labels[:, None]).sum()
-
     place = (sure * bins).long().clamp(max=bins - 1)
     gaps = logs.new_zeros(bins).index_add(0, place, hits - sure)
     return torch.stack([hits.sum(), likelihood, gaps.abs().sum()]) / max(count, 1)
 
 
 # %% id="score_ranks_inputs" role="given" jupyter={"source_hidden": true}
-def four_ranks(generator, device, samples=401):
+def four_ranks(generator, device, samples=801):
     logits = 3 * torch.randn(samples, 256, generator=generator)
     dealt = logits.repeat(4, 1)[: -(-samples // 4) * 4]
     labels = torch.randint(256, (samples,), generator=generator)
@@ -300,41 +297,42 @@ def four_ranks(generator, device, samples=401):
 # %% [markdown]
 # ## 7. `textures`
 #
-# A bank of filters describes the texture of cloth, field by field. Here: 4 pictures of 96 × 96, 8 filters of 5 × 5, fields
-# of 16 × 16.
+# A bank of filters describes what grows on a field, seen by a satellite in 16 bands of light. Here: 4 patches of 30 ×
+# 30, 16 filters of 3 × 3.
 
 
 # %% id="textures" role="given"
-def textures(pictures, filters, field):
-    """How strongly each filter answers in each field of a picture, relative to the strongest answer.
+def textures(patches, filters):
+    """How strongly each filter answers in each patch, and how unevenly; relative to its strongest filter.
 
-    pictures: (n, height, width); filters: (filters, side, side), with an odd side.
+    patches: (n, bands, height, width); filters: (filters, bands, side, side), with an odd side.
     """
-    height, width = pictures.shape[1:]
+    height, width = patches.shape[2:]
     side = filters.shape[-1]
     room = (height + side - 1, width + side - 1)
-    spectra = torch.fft.rfft2(pictures, room)[:, None]
-    bank = torch.fft.rfft2(filters.flip(1, 2), room)
-    full = torch.fft.irfft2(spectra * bank, room)
-
+    spectra = torch.fft.rfft2(patches, room)
+    bank = torch.fft.rfft2(filters.flip(2, 3), room)
+    product = torch.einsum("nbhw,fbhw->nfhw", spectra, bank)
+    full = torch.fft.irfft2(product, room)
     start = side // 2
     answers = full[:, :, start : start + height, start : start + width]
-    energy = F.avg_pool2d(answers.square(), field)
-    strongest = energy.amax(dim=(1, 2, 3), keepdim=True)
-    return (energy / strongest.clamp(min=1e-12)).sqrt()
+    energy = answers.square().mean(dim=(2, 3))
+    size = answers.abs().mean(dim=(2, 3))
+    strongest = energy.amax(dim=1, keepdim=True).clamp(min=1e-12)
+    return torch.stack([(energy / strongest).sqrt(), size / strongest.sqrt()], dim=2)
 
 
 # %% id="textures_inputs" role="given" jupyter={"source_hidden": true}
-def cloth(generator, device, pictures=4):
-    side, field = (96, 16) if pictures > 1 else (1, 1)
-    filters = torch.randn(8, 5, 5, generator=generator)
-    return torch.rand(pictures, side, side, generator=generator), filters, field
+def fields(generator, device, patches=4):
+    side = 30 if patches > 1 else 1
+    filters = torch.randn(16, 16, 3, 3, generator=generator)
+    return torch.rand(patches, 16, side, side, generator=generator), filters
 
 
 # %% [markdown]
 # ## 8. `trust_ratios`
 #
-# For training with very large batches: how far each layer may go in a step (LARS). Here: 16 layers of 64, and 64 samples.
+# For training with very large batches: how far each layer may go in a step (LARS). Here: 10 layers of 64, and 64 samples.
 
 
 # %% id="trust_ratios" role="given"
@@ -349,16 +347,16 @@ def trust_ratios(weights, images, labels, decay=1e-4):
 
     ratios = []
     for layer in layers:
-        gradient = torch.autograd.grad(loss, layer, retain_graph=True)[0]
+        grad = torch.autograd.grad(loss, layer, retain_graph=True)[0]
         length = layer.detach().norm()
-        ratio = length / (gradient.norm() + decay * length)
+        ratio = length / (grad.norm() + decay * length)
         ratios.append(torch.where(length > 0, ratio, torch.ones(())))
     return torch.stack(ratios), loss.detach()
 
 
 # %% id="trust_ratios_inputs" role="given" jupyter={"source_hidden": true}
-def sixteen_layers(generator, device, samples=64):
-    weights = [torch.randn(64, 64, generator=generator) / 16 for _ in range(15 if samples > 1 else 0)]
+def ten_layers(generator, device, samples=64):
+    weights = [torch.randn(64, 64, generator=generator) / 16 for _ in range(9 if samples > 1 else 0)]
     images = torch.randn(samples, 1, 8, 8, generator=generator)
     labels = torch.randint(10, (samples,), generator=generator)
     return [*weights, torch.randn(64, 10, generator=generator) / 8], images, labels
@@ -385,7 +383,6 @@ def style_loss(pictures, features, grams, strengths, smoothness):
         gram = gram / (channels * height * width)
         apart = (gram - wanted).square().sum(dim=(1, 2))
         total = total + strength * apart
-
     down = pictures[:, :, 1:] - pictures[:, :, :-1]
     across = pictures[:, :, :, 1:] - pictures[:, :, :, :-1]
     rough = down.abs().sum(dim=(1, 2, 3)) + across.abs().sum(dim=(1, 2, 3))
@@ -405,7 +402,7 @@ def two_pictures(generator, device, pictures=2):
 # ## 10. `domain_gap`
 #
 # A network shall work in a new hospital, too: how far are its features there from those here (maximum mean discrepancy,
-# with five kernels)? Here: 48 samples of each, 64 features.
+# with five kernels)? Here: 48 samples of each, 384 features.
 
 
 # %% id="domain_gap" role="given"
@@ -416,15 +413,16 @@ def domain_gap(here, there, factors):
     """
     n, m = len(here), len(there)
     both = torch.cat([here, there])
-    apart = both[:, None] - both
-    squares = apart.square().sum(dim=2)
+    squares = []
+    for rows in both.split(4):
+        apart = rows[:, None] - both
+        squares.append(apart.square().sum(dim=2))
+    squares = torch.cat(squares)
     mean = squares.sum() / max((n + m) * (n + m - 1), 1)
-
     kernel = torch.zeros_like(squares)
     for factor in factors:
         width = (factor * mean).clamp(min=1e-12)
         kernel = kernel + torch.exp(-squares / width)
-
     within = kernel[:n, :n].sum() / max(n * n, 1) + kernel[n:, n:].sum() / max(m * m, 1)
     across = kernel[:n, n:].sum() / max(n * m, 1)
     return within - 2 * across
@@ -432,7 +430,7 @@ def domain_gap(here, there, factors):
 
 # %% id="domain_gap_inputs" role="given" jupyter={"source_hidden": true}
 def hospitals(generator, device, samples=48):
-    here, there = torch.randn(2, samples, 64, generator=generator)
+    here, there = torch.randn(2, samples, 384, generator=generator)
     return here, 1.5 * there + 0.5, [0.25, 0.5, 1.0, 2.0, 4.0]
 
 
@@ -463,16 +461,16 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "forecast": ("weight = (code.to(x.dtype) - zero) * scale", "converted", 4),
-        "keypoints": ("scores = maps.clamp(min=0).contiguous()", "order", 4),
+        "forecast": ("weight = (pairs.flatten(0, 1).to(x.dtype) - zero) * scale", "converted", 3.3),
+        "keypoints": ("scores = maps.clamp(min=0).contiguous()", "order", 3.7),
         "federated_round": ("", "nothing", 1),
-        "triplet_report": ("distances.append(torch.cdist(anchors, faces).diagonal())", "unused", 4),
+        "triplet_report": ("distances.append(torch.cdist(anchors, faces).diagonal())", "unused", 3.1),
         "strangeness": ("", "nothing", 1),
-        "score_ranks": ("logits[place] = row", "one by one", 4),
-        "textures": ("full = torch.fft.irfft2(spectra * bank, room)", "algorithm", 4),
-        "trust_ratios": ("gradient = torch.autograd.grad(loss, layer, retain_graph=True)[0]", "repeated", 4),
+        "score_ranks": ("logits[place] = row", "one by one", 4.3),
+        "textures": ("full = torch.fft.irfft2(product, room)", "algorithm", 5.2),
+        "trust_ratios": ("grad = torch.autograd.grad(loss, layer, retain_graph=True)[0]", "repeated", 3.3),
         "style_loss": ("", "nothing", 1),
-        "domain_gap": ("squares = apart.square().sum(dim=2)", "pairs", 4),
+        "domain_gap": ("squares.append(apart.square().sum(dim=2))", "pairs", 3.8),
     }
     ### END SOLUTION
 
@@ -507,43 +505,44 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% id="diagnosis_lines" role="test" points=20
 # Hidden test: the lines, 2 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-# Of each piece the cause, what our mended piece gained, and the lines that somebody who found it might name.
+# Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
 truth = {
-    "forecast": ("converted", 4, "weight = (code.to(x.dtype) - zero) * scale"),
-    "keypoints": (
-        "order",
-        4,
-        "scores = maps.clamp(min=0).contiguous()",
-        "highest = F.max_pool2d(scores, 3, stride=1, padding=1)",
-    ),
-    "federated_round": ("nothing", 1, ""),
-    "triplet_report": ("unused", 4, "distances.append(torch.cdist(anchors, faces).diagonal())"),
-    "strangeness": ("nothing", 1, ""),
-    "score_ranks": (
-        "one by one",
-        4,
-        "for rank, rows in enumerate(gathered):",
-        "for number, row in enumerate(rows):",
-        "place = number * ranks + rank",
-        "logits[place] = row",
-    ),
-    "textures": (
-        "algorithm",
-        4,
-        "spectra = torch.fft.rfft2(pictures, room)[:, None]",
-        "bank = torch.fft.rfft2(filters.flip(1, 2), room)",
-        "full = torch.fft.irfft2(spectra * bank, room)",
-    ),
-    "trust_ratios": (
-        "repeated",
-        4,
-        "for layer in layers:",
-        "gradient = torch.autograd.grad(loss, layer, retain_graph=True)[0]",
-    ),
-    "style_loss": ("nothing", 1, ""),
-    "domain_gap": ("pairs", 4, "apart = both[:, None] - both", "squares = apart.square().sum(dim=2)"),
+    "forecast": ("converted", 3.3),
+    "keypoints": ("order", 3.7),
+    "federated_round": ("nothing", 1),
+    "triplet_report": ("unused", 3.1),
+    "strangeness": ("nothing", 1),
+    "score_ranks": ("one by one", 4.3),
+    "textures": ("algorithm", 5.2),
+    "trust_ratios": ("repeated", 3.3),
+    "style_loss": ("nothing", 1),
+    "domain_gap": ("pairs", 3.8),
 }
-right = [name for name, (line, _, _) in diagnosis().items() if tidy(line) in truth[name][2:]]
+places = """
+forecast: pairs = torch.stack([code & 15, code >> 4], dim=1)
+forecast: weight = (pairs.flatten(0, 1).to(x.dtype) - zero) * scale
+keypoints: scores = maps.clamp(min=0).contiguous()
+keypoints: highest = F.max_pool2d(scores, 3, stride=1, padding=1)
+federated_round:
+triplet_report: distances.append(torch.cdist(anchors, faces).diagonal())
+strangeness:
+score_ranks: for rank, rows in enumerate(gathered):
+score_ranks: for number, row in enumerate(rows):
+score_ranks: place = number * ranks + rank
+score_ranks: logits[place] = row
+textures: spectra = torch.fft.rfft2(patches, room)
+textures: bank = torch.fft.rfft2(filters.flip(2, 3), room)
+textures: product = torch.einsum("nbhw,fbhw->nfhw", spectra, bank)
+textures: full = torch.fft.irfft2(product, room)
+trust_ratios: for layer in layers:
+trust_ratios: grad = torch.autograd.grad(loss, layer, retain_graph=True)[0]
+style_loss:
+domain_gap: for rows in both.split(4):
+domain_gap: apart = rows[:, None] - both
+domain_gap: squares.append(apart.square().sum(dim=2))
+"""
+said = {name: tidy(f"{name}: {line}") for name, (line, _, _) in diagnosis().items() if name in truth}
+right = [name for name, place in said.items() if place in places.splitlines()]
 print(f"{len(right)} of 10 lines: {', '.join(right)}")
 2 * len(right)
 ### END HIDDEN TESTS
@@ -571,7 +570,8 @@ print(f"{len(right)} of 10 causes: {', '.join(right)}")
 # %% id="forecast_mended" role="answer"
 def forecast_mended(codes, zeros, scales, weather, state):
     ### BEGIN SOLUTION
-    weights = [(c.to(weather.dtype) - z) * s for c, z, s in zip(codes, zeros, scales, strict=True)]
+    pairs = [torch.stack([code & 15, code >> 4], dim=1).flatten(0, 1).to(weather.dtype) for code in codes]
+    weights = [(pair - zero) * scale for pair, zero, scale in zip(pairs, zeros, scales, strict=True)]
     states = torch.empty_like(weather)
     moved = weather.new_empty(len(weather))
     for step, outside in enumerate(weather):
@@ -632,7 +632,7 @@ check(keypoints_mended, like=keypoints, on=few(heat_maps), points=0.0625)
 # %% id="keypoints_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(keypoints_mended, against=keypoints, on=heat_maps, at_least={"cpu": 2}, points=0.875)
+race(keypoints_mended, against=keypoints, on=heat_maps, at_least={"cpu": 2.2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -699,7 +699,7 @@ race(triplet_report_mended, against=triplet_report, on=many_faces, at_least={"cp
 
 
 # %% id="strangeness_mended" role="answer"
-def strangeness_mended(store, features, projection, k, chunk=64):
+def strangeness_mended(store, features, projection, k, chunk=256):
     ### BEGIN SOLUTION
     return strangeness(store, features, projection, k, chunk)
     ### END SOLUTION
@@ -751,7 +751,7 @@ check(score_ranks_mended, like=score_ranks, on=few(four_ranks), points=0.0625)
 # %% id="score_ranks_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(score_ranks_mended, against=score_ranks, on=four_ranks, at_least={"cpu": 2}, points=0.875)
+race(score_ranks_mended, against=score_ranks, on=four_ranks, at_least={"cpu": 2.4}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -759,28 +759,29 @@ race(score_ranks_mended, against=score_ranks, on=four_ranks, at_least={"cpu": 2}
 
 
 # %% id="textures_mended" role="answer"
-def textures_mended(pictures, filters, field):
+def textures_mended(patches, filters):
     ### BEGIN SOLUTION
-    answers = F.conv2d(pictures[:, None], filters[:, None], padding=filters.shape[-1] // 2)
-    energy = F.avg_pool2d(answers.square(), field)
-    strongest = energy.amax(dim=(1, 2, 3), keepdim=True)
-    return (energy / strongest.clamp(min=1e-12)).sqrt()
+    answers = F.conv2d(patches, filters, padding=filters.shape[-1] // 2)
+    energy = answers.square().mean(dim=(2, 3))
+    size = answers.abs().mean(dim=(2, 3))
+    strongest = energy.amax(dim=1, keepdim=True).clamp(min=1e-12)
+    return torch.stack([(energy / strongest).sqrt(), size / strongest.sqrt()], dim=2)
     ### END SOLUTION
 
 
 # %% id="textures_mended_check" role="test"
-check(textures_mended, like=textures, on=cloth, points=0.0625)
+check(textures_mended, like=textures, on=fields, points=0.0625)
 
 # %% id="textures_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(textures_mended, like=textures, on=few(cloth), points=0.0625)
+check(textures_mended, like=textures, on=few(fields), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="textures_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(textures_mended, against=textures, on=cloth, at_least={"cpu": 2}, points=0.875)
+race(textures_mended, against=textures, on=fields, at_least={"cpu": 2.5}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -805,18 +806,18 @@ def trust_ratios_mended(weights, images, labels, decay=1e-4):
 
 
 # %% id="trust_ratios_mended_check" role="test"
-check(trust_ratios_mended, like=trust_ratios, on=sixteen_layers, points=0.0625)
+check(trust_ratios_mended, like=trust_ratios, on=ten_layers, points=0.0625)
 
 # %% id="trust_ratios_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(trust_ratios_mended, like=trust_ratios, on=few(sixteen_layers), points=0.0625)
+check(trust_ratios_mended, like=trust_ratios, on=few(ten_layers), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="trust_ratios_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(trust_ratios_mended, against=trust_ratios, on=sixteen_layers, at_least={"cpu": 2}, points=0.875)
+race(trust_ratios_mended, against=trust_ratios, on=ten_layers, at_least={"cpu": 2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -876,7 +877,7 @@ check(domain_gap_mended, like=domain_gap, on=few(hospitals), points=0.0625)
 # %% id="domain_gap_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(domain_gap_mended, against=domain_gap, on=hospitals, at_least={"cpu": 2}, points=0.875)
+race(domain_gap_mended, against=domain_gap, on=hospitals, at_least={"cpu": 2.2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_gains" role="test" points=5

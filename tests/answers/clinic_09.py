@@ -8,15 +8,16 @@ def diagnosis():
     return dict.fromkeys(PIECES, ("return", "one by one", 4))
 
 
-# %% diagnosis loops form=1 lines=4 causes=1.5 gains=0..3.5
+# %% diagnosis loops form=1 lines=6 causes=1.5 gains=0..3.5
 def diagnosis():
     return dict.fromkeys(PIECES, ("for", "one by one", 3)) | {
         "score_ranks": ("for number, row in enumerate(rows):", "one by one", 3),
         "trust_ratios": ("for layer in layers:", "one by one", 3),
+        "domain_gap": ("for rows in both.split(4):", "one by one", 3),
     }
 
 
-# %% diagnosis guesses form=1 lines=2 causes=3 gains=0..3
+# %% diagnosis guesses form=1 lines=2 causes=3 gains=0..1
 def diagnosis():
     return {
         "forecast": ("x = torch.tanh(x @ weight)", "repeated", 2),
@@ -25,7 +26,7 @@ def diagnosis():
         "triplet_report": ("near, far = distances", "pairs", 10),
         "strangeness": ("known = store.to(features.dtype)", "converted", 2),
         "score_ranks": ("logs = logits.log_softmax(dim=1)", "messages", 2),
-        "textures": ("energy = F.avg_pool2d(answers.square(), field)", "algorithm", 10),
+        "textures": ("energy = answers.square().mean(dim=(2, 3))", "algorithm", 10),
         "trust_ratios": ("length = layer.detach().norm()", "graph", 2),
         "style_loss": ("rows = feature.flatten(2).contiguous()", "copied", 2),
         "domain_gap": ("kernel = kernel + torch.exp(-squares / width)", "pairs", 20),
@@ -35,27 +36,27 @@ def diagnosis():
 # %% diagnosis wrong_causes form=1 lines=20 causes=4.5 gains=1.5
 def diagnosis():
     return {
-        "forecast": ("weight = (code.to(x.dtype) - zero) * scale", "repeated", 50),
+        "forecast": ("pairs = torch.stack([code & 15, code >> 4], dim=1)", "repeated", 50),
         "keypoints": ("highest = F.max_pool2d(scores, 3, stride=1, padding=1)", "copied", 50),
         "federated_round": ("", "nothing", 1),
         "triplet_report": ("distances.append(torch.cdist(anchors, faces).diagonal())", "pairs", 50),
         "strangeness": ("", "nothing", 1),
         "score_ranks": ("place = number * ranks + rank", "messages", 50),
-        "textures": ("bank = torch.fft.rfft2(filters.flip(1, 2), room)", "unused", 50),
+        "textures": ("bank = torch.fft.rfft2(filters.flip(2, 3), room)", "unused", 50),
         "trust_ratios": ("for layer in layers:", "graph", 50),
         "style_loss": ("", "nothing", 1),
-        "domain_gap": ("apart = both[:, None] - both", "repeated", 50),
+        "domain_gap": ("apart = rows[:, None] - both", "repeated", 50),
     }
 
 
 # %% diagnosis half form=1 lines=10 causes=7.5 gains=2.5
 def diagnosis():
     return dict.fromkeys(PIECES, ("x", "graph", 1000)) | {
-        "forecast": ("weight = (code.to(x.dtype)  - zero) * scale", "converted", 4),
+        "forecast": ("weight = (pairs.flatten(0, 1).to(x.dtype)  - zero) * scale", "converted", 4),
         "federated_round": ("", "nothing", 1),
         "score_ranks": ("for rank, rows in enumerate(gathered):", "one by one", 4),
-        "textures": ("spectra = torch.fft.rfft2(pictures, room)[:, None]", "algorithm", 4),
-        "domain_gap": ("apart = both[:, None] - both", "pairs", 4),
+        "textures": ("spectra = torch.fft.rfft2(patches, room)", "algorithm", 4),
+        "domain_gap": ("apart = rows[:, None] - both", "pairs", 4),
     }
 
 
@@ -70,8 +71,16 @@ def forecast_mended(*inputs):
 
 
 # %% forecast_mended half check=0.0625 edges=0.0625 hidden=0..0.8
-def forecast_mended(codes, *others):
-    return forecast([code.to(torch.float32) for code in codes], *others)
+def forecast_mended(codes, zeros, scales, weather, state):
+    wide = [torch.stack([code & 15, code >> 4], dim=1).flatten(0, 1) for code in codes]
+    states, moved = torch.empty_like(weather), weather.new_empty(len(weather))
+    for step, outside in enumerate(weather):
+        x = state + outside
+        for code, zero, scale in zip(wide, zeros, scales, strict=True):
+            x = torch.tanh(x @ ((code.to(x.dtype) - zero) * scale))
+        moved[step] = (0.5 * x - 0.5 * state).norm()
+        states[step] = state = 0.5 * state + 0.5 * x
+    return states, moved
 
 
 # %% forecast_mended wrong_for_none check=0.0625 edges=0 hidden=0
@@ -142,11 +151,8 @@ def textures_mended(*inputs):
 
 
 # %% textures_mended wrong_for_none check=0.0625 edges=0 hidden=0
-def textures_mended(pictures, filters, field):
-    half = filters.shape[-1] // 2
-    answers = torch.cat([F.conv2d(one[None, None], filters[:, None], padding=half) for one in pictures])
-    energy = F.avg_pool2d(answers.square(), field)
-    return (energy / energy.amax(dim=(1, 2, 3), keepdim=True).clamp(min=1e-12)).sqrt()
+def textures_mended(patches, filters):
+    return torch.cat([textures(patch[None], filters) for patch in patches])
 
 
 # %% trust_ratios_mended as_is check=0.0625 edges=0.0625 hidden=0
