@@ -45,9 +45,9 @@ print(count)
 assert count.operations.total() < 20
 
 # %% [markdown]
-# A dozen operations for four pictures, each on all of them at once. There is no loop, and nothing is done twice. So the
-# question is what each operation does inside. The pooling compares 9 numbers for each of 4 × 64 × 14 × 14 places, half a
-# million comparisons. A processor does 8 or 16 in one instruction, if the numbers lie side by side.
+# A handful of operations for four pictures, each on all of them at once. There is no loop, and nothing is done twice. So
+# the question is what each operation does inside. The pooling compares 9 numbers for each of 4 × 64 × 14 × 14 places, half
+# a million comparisons. A processor does 8 or 16 in one instruction, if the numbers lie side by side.
 #
 # ## 2. Take it away
 #

@@ -464,13 +464,13 @@ def diagnosis():
         "forecast": ("weight = (pairs.flatten(0, 1).to(x.dtype) - zero) * scale", "converted", 3.3),
         "keypoints": ("scores = maps.clamp(min=0).contiguous()", "order", 3.7),
         "federated_round": ("", "nothing", 1),
-        "triplet_report": ("distances.append(torch.cdist(anchors, faces).diagonal())", "unused", 3.1),
+        "triplet_report": ("distances.append(torch.cdist(anchors, faces).diagonal())", "unused", 5.5),
         "strangeness": ("", "nothing", 1),
         "score_ranks": ("logits[place] = row", "one by one", 4.3),
-        "textures": ("full = torch.fft.irfft2(product, room)", "algorithm", 5.2),
-        "trust_ratios": ("grad = torch.autograd.grad(loss, layer, retain_graph=True)[0]", "repeated", 3.3),
+        "textures": ("full = torch.fft.irfft2(product, room)", "algorithm", 9),
+        "trust_ratios": ("grad = torch.autograd.grad(loss, layer, retain_graph=True)[0]", "repeated", 2.3),
         "style_loss": ("", "nothing", 1),
-        "domain_gap": ("squares.append(apart.square().sum(dim=2))", "pairs", 3.8),
+        "domain_gap": ("squares.append(apart.square().sum(dim=2))", "pairs", 3.9),
     }
     ### END SOLUTION
 
@@ -510,13 +510,13 @@ truth = {
     "forecast": ("converted", 3.3),
     "keypoints": ("order", 3.7),
     "federated_round": ("nothing", 1),
-    "triplet_report": ("unused", 3.1),
+    "triplet_report": ("unused", 5.5),
     "strangeness": ("nothing", 1),
     "score_ranks": ("one by one", 4.3),
-    "textures": ("algorithm", 5.2),
-    "trust_ratios": ("repeated", 3.3),
+    "textures": ("algorithm", 9),
+    "trust_ratios": ("repeated", 2.3),
     "style_loss": ("nothing", 1),
-    "domain_gap": ("pairs", 3.8),
+    "domain_gap": ("pairs", 3.9),
 }
 places = """
 forecast: pairs = torch.stack([code & 15, code >> 4], dim=1)
@@ -691,7 +691,7 @@ check(triplet_report_mended, like=triplet_report, on=few(many_faces), points=0.0
 # %% id="triplet_report_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(triplet_report_mended, against=triplet_report, on=many_faces, at_least={"cpu": 2}, points=0.875)
+race(triplet_report_mended, against=triplet_report, on=many_faces, at_least={"cpu": 2.8}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -781,7 +781,7 @@ check(textures_mended, like=textures, on=few(fields), points=0.0625)
 # %% id="textures_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(textures_mended, against=textures, on=fields, at_least={"cpu": 2.5}, points=0.875)
+race(textures_mended, against=textures, on=fields, at_least={"cpu": 3.5}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -817,7 +817,7 @@ check(trust_ratios_mended, like=trust_ratios, on=few(ten_layers), points=0.0625)
 # %% id="trust_ratios_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(trust_ratios_mended, against=trust_ratios, on=ten_layers, at_least={"cpu": 2}, points=0.875)
+race(trust_ratios_mended, against=trust_ratios, on=ten_layers, at_least={"cpu": 1.6}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]

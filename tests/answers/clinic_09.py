@@ -3,12 +3,12 @@ def diagnosis():
     return dict.fromkeys(PIECES, ("", "nothing", 1))
 
 
-# %% diagnosis one_cause form=1 lines=0 causes=1.5 gains=0..3.5
+# %% diagnosis one_cause form=1 lines=0 causes=1.5 gains=2.5
 def diagnosis():
     return dict.fromkeys(PIECES, ("return", "one by one", 4))
 
 
-# %% diagnosis loops form=1 lines=6 causes=1.5 gains=0..3.5
+# %% diagnosis loops form=1 lines=6 causes=1.5 gains=2.5
 def diagnosis():
     return dict.fromkeys(PIECES, ("for", "one by one", 3)) | {
         "score_ranks": ("for number, row in enumerate(rows):", "one by one", 3),
@@ -17,7 +17,7 @@ def diagnosis():
     }
 
 
-# %% diagnosis guesses form=1 lines=2 causes=3 gains=0..1
+# %% diagnosis guesses form=1 lines=2 causes=3 gains=1
 def diagnosis():
     return {
         "forecast": ("x = torch.tanh(x @ weight)", "repeated", 2),
@@ -55,7 +55,7 @@ def diagnosis():
         "forecast": ("weight = (pairs.flatten(0, 1).to(x.dtype)  - zero) * scale", "converted", 4),
         "federated_round": ("", "nothing", 1),
         "score_ranks": ("for rank, rows in enumerate(gathered):", "one by one", 4),
-        "textures": ("spectra = torch.fft.rfft2(patches, room)", "algorithm", 4),
+        "textures": ("spectra = torch.fft.rfft2(patches, room)", "algorithm", 8),
         "domain_gap": ("apart = rows[:, None] - both", "pairs", 4),
     }
 
