@@ -538,8 +538,8 @@ null_test = compare(
 # - In the chart, the thin black line is the interval, and the dashed line is your guess. The axis is
 #   logarithmic: twice as fast and half as fast lie equally far from 1.
 # - Lines marked *recorded* come from other machines, with date, versions and the number of processes. With several,
-#   the interval reaches from the least of their ratios to the most. *Outside what was recorded*: your whole interval
-#   lies beyond those of all such machines.
+#   the interval reaches from the least of their ratios to the most: of five, that is one of 94 %. *Outside what was
+#   recorded*: your whole interval lies beyond those of all such machines.
 # - A claim of speed *holds* in a comparison if the whole interval is 1.1 or more (or what the claim itself promises).
 #   Where comparisons disagree, they must name the condition that parts them, and the claim **holds when …**.
 

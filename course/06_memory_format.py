@@ -400,14 +400,13 @@ compare(
     convolution(padding=1),
     inputs=input_and_weights((2, 64, 28, 28), (64, 64, 3, 3)),
     guess=guess,
-    claim="E6",
     only="cpu",
 )
 
 # %% [markdown]
-# Little, compared with pooling. Each number that is loaded here is used in hundreds of multiplications. So a
-# library can afford to rearrange the input into a blocked order of its own, compute, and rearrange the result.
-# Channels_last can save a part of the rearranging, not of the arithmetic.
+# Little, compared with pooling, and on the recorded CPUs between a twentieth and a fifth: no side of a rule. Each number
+# that is loaded is used in hundreds of multiplications. So a library can afford to rearrange the input into a blocked order
+# of its own, compute, and rearrange the result. Channels_last can save a part of that, not of the arithmetic.
 #
 # The softmax over channels divides each pixel by the sum over its own channels, which in channels_last lie side by
 # side. That should be ideal, should it not? The strides give a hint:
@@ -454,9 +453,9 @@ assert torch.allclose(by_hand, result)
 assert by_hand.stride() == batch.stride()
 
 # %% [markdown]
-# Further below there are more operations, with other results again. They lead to three conditions for claim *E6*:
-# many channels, a window, and a result that keeps the format. If it does not keep it, the numbers were put into
-# another order on the way. That is quickly looked up; how much is gained, only a measurement tells.
+# Further below there are more operations, with other results again. They lead to three conditions for claim *E6*: many
+# channels, each with a window of its own, and a result that keeps the format. If it does not keep it, the numbers were put
+# into another order on the way. That is quickly looked up; how much is gained, only a measurement tells.
 
 # %% [markdown]
 # ## 6. What the conversion costs
@@ -995,8 +994,8 @@ compare(
 )
 
 # %% [markdown]
-# Little arithmetic for each number: the depthwise convolution gains. For 1 × 1 nothing is gained; on the recorded CPUs
-# it takes a tenth to a third longer. There are no windows that overlap, and in either order this is a product of
+# Little arithmetic for each number: the depthwise convolution gains. For 1 × 1 nothing is gained; the recorded CPUs
+# take as long, or up to a third longer. There are no windows that overlap, and in either order this is a product of
 # matrices: so there is no gain to expect. Where the loss comes from, these figures do not say.
 #
 # ### Batch normalisation
@@ -1131,7 +1130,7 @@ compare(
 # | Which calls change the format unasked? | `contiguous()`, `new_zeros`, `stack`, many that meet a default tensor, and some others: print the strides |
 # | `view` or `reshape`? | `view` raises where `reshape` copies; neither converts; `permute` moves dimensions |
 # | What gains on a CPU? | max-pooling, and (Further) bilinear upsampling, depthwise convolution; with many channels, and a result in channels_last |
-# | What gains little? | plain convolution: arithmetic is most of its time; 1 × 1 gains nothing, or loses (Further) |
+# | What gains little? | plain convolution, by processor: arithmetic is most of its time; 1 × 1 gains nothing, or loses (Further) |
 # | What loses on a CPU? | pooling of 3 channels, and (Further) evaluation batch norm, 3-D average pooling, `flatten`; softmax over channels gains nothing unless you permute by hand |
 # | Weights, input or both? | both; one alone is as good if it reaches the slow layers |
 # | One channel or one pixel? | both formats at once; convert with `to`, not with `contiguous` |

@@ -227,10 +227,11 @@ compare(
 )
 
 # %% [markdown]
-# It loses again, also on an H200 (17 µs against 160). Each of the 10,000 points is used once. A product gains by using
-# a row for many others, and here there is only one other. But `cdist` still makes its copy of all points first (section
-# 1). So ask for the direct way here. (On a GPU it [refuses](https://github.com/pytorch/pytorch/issues/128791) 2³¹ distances
-# or more.) With hundreds of points on both sides the product won (section 2); in between, measure.
+# It gains nothing: one recorded CPU takes as long, another three times as long, and an H200 loses, too (17 µs against 160).
+# Each of the 10,000 points is used once. A product gains by using a row for many others, and here there is only one other.
+# But `cdist` still makes its copy of all points first (section 1). So ask for the direct way here. (On a GPU it
+# [refuses](https://github.com/pytorch/pytorch/issues/128791) 2³¹ distances or more.) With hundreds of points on both sides
+# the product won (section 2); in between, measure.
 #
 # **Other distances.** The identity above holds for the Euclidean distance only. For `p=1`, the sum of
 # absolute differences, there is no product to use:

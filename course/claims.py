@@ -34,7 +34,8 @@ scoreboard()
 #   about them.
 #
 # A range is that of all cells, of all devices, and of all processes in which each was measured; what rests on one process
-# says so. *Every finding* below a part names them one by one, with the source's own words.
+# says so. *Every finding* below a part names them one by one, with the source's own words. Where these are Chinese, the
+# claim above them says the same in English.
 # The source's own code has a verdict of its own where it does not run as it stands: it is wrong, or outdated.
 #
 # **Published by others** are figures from pages and repositories that anybody can read, and tables of thousands of pairs made

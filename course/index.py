@@ -52,6 +52,8 @@ course_map(
         "17_training_memory": "what fills it, and what can go",
         "18_launch_overhead": "what a call costs before it computes",
         "19_first_kernel": "loops in C++, tiles in Triton, and when they pay",
+        "clinic_19": "ten pieces of code around language models, and where their time is",
+        "project_19": "how a text goes on, as fast as you can",
     }
 )
 

@@ -13,7 +13,6 @@ from repository import ROOT, output_texts
 
 from autograder.__main__ import main
 from autograder.authoring import builder, whys
-from autograder.authoring.headers import lighter
 from autograder.files import write_whole
 from autograder.teaching import remember
 from autograder.teaching.scripts import CAUSES_MIME
@@ -213,9 +212,6 @@ def test_an_answer_is_folded_and_what_leads_on_is_not(course, text):
     assert cells_of(course, ASKED + commented(source))[3].source == source
 
 
-# Jupytext writes what is in the notebook into the script: nbgrader's own metadata, where it is not light.
-
-
 def in_jupyterlab(course: Path, opened: str, change) -> None:
     """Open a file of the solution as a notebook, change its cells and save, as JupyterLab does."""
     manager = jupytext.TextFileContentsManager(root_dir=str(course))
@@ -246,17 +242,6 @@ def test_headers_stay_light_when_jupyterlab_saves(course, pair, opened):
     assert pair.read_text() == f"{SOLUTION}# changed\n"
     change(fresh.cells)
     assert builder.build(pair) == fresh
-
-
-def test_a_cell_marked_in_jupyterlab_is_built(course, pair):
-    """nbgrader's toolbar writes its own metadata into a cell, which here is a new one."""
-    data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
-    new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
-    in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
-    assert "twice_more" in pair.read_text() and 'id="twice_more"' not in pair.read_text()
-    more = {"points": 2, "schema_version": 3, "task": False}
-    assert builder.build(pair).cells[-1].metadata.nbgrader == data | more
-    assert lighter(pair.read_text()).endswith('\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n')
 
 
 @pytest.mark.slow

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch._C import DispatchKey
+from torch._C import DispatchKey, DispatchKeySet
 from torch.overrides import TorchFunctionMode
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -37,6 +37,7 @@ WAITS = {
     "aten.unique_dim",
 }
 COMPOSITE = DispatchKey.CompositeImplicitAutograd
+KERNELS = ("CPU", "BackendSelect", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 INDICES = (torch.int32, torch.int64)
 # What hands out the values of a CPU tensor without any operation below.
 READS = {torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__}
@@ -195,9 +196,17 @@ class _Counter(_Mode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        kind = _kind(func)
+        kind = _Kind(func)
         given = _direct((*args, *kwargs.values()))
+        if kind.on_tensors and not given:  # numbers that torch's tracer keeps as tensors
+            places = zip(args, func._schema.arguments, strict=False)
+            args = tuple(torch.tensor(one) if str(to.type) == "Tensor" else one for one, to in places)
         by_themselves = any(one.__module__.partition(".")[0] != "torch" for one in types)
+        is_pythons = func._defined_in_python or not kind.kernels.isdisjoint(torch.library._impls)
+        if is_pythons and not by_themselves:
+            key = torch._C._dispatch_key_for_device(given[0].device.type if given else "cpu")
+            with self, _Reads(self):
+                return func.redispatch(DispatchKeySet(getattr(DispatchKey, key)), *args, **kwargs)
         if kind.is_composite and not by_themselves:
             with self:
                 return func._op_dk(COMPOSITE, *args, **kwargs)
@@ -261,26 +270,22 @@ class _Storage(weakref.ref[torch.UntypedStorage]):
     size: int
 
 
-class _Kind(NamedTuple):
+@cache
+class _Kind:
     """What is always so for an operation."""
 
-    name: str
-    counts: bool
-    views: bool
-    copies: bool
-    may_wait: bool
-    is_composite: bool  # made of others; autograd splits it before it comes here, ``inference_mode`` does not
-
-
-@cache
-def _kind(func: Any) -> _Kind:
-    name = str(func.overloadpacket)
-    # Marks that optimisers leave for the profiler, and what comes here under ``inference_mode`` only.
-    counts = not name.startswith("profiler.") and name != "aten.detach_"
-    may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
-    made_of = not (func._defined_in_python or name.startswith("prim."))  # torch crashes there
-    is_composite = made_of and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
-    return _Kind(name, counts, func.is_view, name in COPIES, may_wait, is_composite)
+    def __init__(self, func: Any) -> None:
+        self.name = name = str(func.overloadpacket)
+        # Marks that optimisers leave for the profiler, and what comes here under ``inference_mode`` only.
+        self.counts = not name.startswith("profiler.") and name != "aten.detach_"
+        self.views, self.copies = func.is_view, name in COPIES
+        self.may_wait = name in WAITS or name.startswith("aten.index") or name == "aten.repeat_interleave"
+        self.on_tensors = [str(one.type) for one in func._schema.arguments[:1]] == ["Tensor"]
+        # Made of others; autograd splits it before it comes here, ``inference_mode`` does not.
+        named = not name.startswith("prim.")  # torch crashes there
+        self.is_composite = named and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+        # By these names torch remembers what somebody put where it is looked for, once it was counted.
+        self.kernels = {f"{func.name().replace('::', '/')}/{key}" for key in KERNELS}
 
 
 class _InThread(_Mode):

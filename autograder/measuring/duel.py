@@ -37,7 +37,10 @@ TRY_LATER = f"{SHARED} It cannot judge speed just now: wait, or end that, and tr
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times faster, with an interval that holds the true median with at least 95 % confidence."""
+    """How many times faster, with an interval that holds the true median with at least 95 % confidence.
+
+    Of fewer than six figures it is their whole range: of five, 94 %.
+    """
 
     median: float
     low: float

@@ -212,6 +212,8 @@ def _rows(timing: Timing) -> Iterator[tuple[str, ...]]:
         faster, interval = "1 (baseline)", ""
         if ratio := timing.ratios.get(name):
             faster, interval = times(ratio.median), f"{times(ratio.low)} to {times(ratio.high)}"
+            if 1 < (number := len(timing.processes)) < 6:  # each one figure, and the interval their range
+                interval += f" ({100 - 200 * 0.5**number:.0f} %)"
         yield where, name, as_time(median(seconds)), faster, interval
         where = ""
     if timing.limit and timing.at_the_limit:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -105,11 +105,16 @@ def _add(path: Path, facts: Mapping[str, Any], timings: Mapping[str, Any]) -> No
         write_whole(path, f"{text}\n")
 
 
+@lru_cache
+def _content(path: Path, changed: int) -> Any:  # a record has some megabytes, and each comparison asks for it
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def recordings(directory: Path | None = None) -> dict[str, list[Timing]]:
     """All comparisons that are recorded, by title; each once for every device that has it, by file name."""
     found: dict[str, list[Timing]] = {}
     for path in sorted((directory or TIMINGS).glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _content(path, path.stat().st_mtime_ns)
         facts = content["device"]
         driver = f", driver {facts['driver']}" if facts.get("driver") else ""
         where = f"{facts['name']}{driver}, torch {facts['torch']}, {facts['date']}"

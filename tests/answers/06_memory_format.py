@@ -219,6 +219,19 @@ def enlarge(images, channels):
     return large, large.stride()
 
 
+# %% enlarge copies_in_numpy check=1 copies=0 hidden=0 race=0.2..2
+def enlarge(images, channels):
+    def last(tensor):
+        array = tensor.permute(0, 2, 3, 1).numpy().copy(order="C")
+        return torch.from_numpy(array).permute(0, 3, 1, 2)
+
+    picked = last(last(images)[:, channels])
+    peaks = F.max_pool2d(F.max_pool2d(picked, (21, 1), 1, (10, 0)), (1, 21), 1, (0, 10))
+    shares = last(picked.masked_fill(picked < peaks, -9).softmax(1))
+    large = F.interpolate(shares, scale_factor=2, mode="bilinear")
+    return large, large.stride()
+
+
 # %% enlarge only_the_squares check=1 copies=0 hidden=0 race=0.2..1.5
 def enlarge(images, channels):
     images = images.to(memory_format=torch.channels_last)
@@ -330,6 +343,18 @@ def convert(arrays):
             pixels = tensor.movedim(1, -1)
             tensor = pixels.reshape(-1).view(pixels.shape).movedim(-1, 1)
         tensors[name] = tensor
+    return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
+
+
+# %% convert moved_by_numpy_but_not_tied check=1 memory=1..1.3 hidden=2 race=0..2
+def convert(arrays):
+    tensors = {}
+    for name, array in arrays.items():
+        if array.ndim >= 4:
+            pixels = array.transpose(0, *range(2, array.ndim), 1)
+            flat = torch.from_numpy(pixels.reshape(-1))
+            array = flat.view(pixels.shape).movedim(-1, 1)
+        tensors[name] = torch.as_tensor(array)
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 

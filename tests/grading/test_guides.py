@@ -94,6 +94,7 @@ INSTEAD = {
     "--nworkers 8": "--nworkers 2 --no-dashboard",
     "https://canvas.example.edu": "{canvas}",  # a stand-in for Canvas, which has course 7
     "Upload.course=1234": "Upload.course=7",
+    "$HOME/.ssh/id_ed25519": "../key",
 }
 NOT_RUN = {
     f"git clone {address(ROOT)}": "the files of this checkout are copied, as they are now",
@@ -434,6 +435,12 @@ def grades_for_your_lms(term: Term, everything: Block, header: Block, *files: Bl
         assert "Nothing was changed." in term.run(canvas_upload)
 
 
+def certificates(term: Term, write: Block, check: Block) -> None:
+    programs.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(term.folder.parent / "key"))
+    term.run(write)
+    assert "\nAda Lovelace (ada) got these points" in term.run(check)
+
+
 def gradescope(term: Term, archive: Block) -> None:
     programs.git(term.folder, "init", "--quiet")  # as a clone is
     programs.git(term.folder, "add", "--all")
@@ -524,7 +531,7 @@ def test_the_first_time(tmp_path: Path) -> None:
     walk(Term(tmp_path), "instructors", FIRST)
 
 
-@pytest.mark.needs("bubblewrap")
+@pytest.mark.needs("bubblewrap", "ssh-keygen")
 @pytest.mark.slow
 def test_a_term(tmp_path: Path) -> None:
     walk(with_students(Term(tmp_path)), "instructors", *REST)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import programs
 import pytest
 from bs4 import BeautifulSoup
 from grading_class import STUDENTS, Says, a_class, as_current, autograded, decide, due, gradebook
@@ -237,6 +238,20 @@ def test_the_page_about_a_term_and_each_students(tmp_path: Path, monkeypatch, sa
     assert "8 of 16 points so far" in shown.text
     assert "double 3 3" in shown.text and "late by 12.0 hours −8" in shown.text
     assert not {"ada", "chen", "brien"} & set(shown.text.lower().split())
+
+
+@pytest.mark.needs("ssh-keygen")
+def test_a_certificate_is_its_signers_word_for_word(tmp_path: Path, monkeypatch, says: Says) -> None:
+    monkeypatch.chdir(a_class(tmp_path, students=("ada",)).folder)
+    for key in ("key", "other"):
+        programs.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    graded()
+    assert "1 certificates in" in says(term.main, "--sign", "key")
+    check = ["--check", "reports/certificates/ada.txt", "--signers"]
+    assert " 16.0 of 16\n" in says(term.main, *check, "key.pub")
+    says(term.main, *check, "other.pub", status=1)
+    Path(check[1]).write_text(Path(check[1]).read_text().replace("16.0 of", "99.0 of"))
+    assert "or was changed" in says(term.main, *check, "key.pub", status=1)
 
 
 def test_an_exercise_that_nearly_nobody_or_everybody_solves_is_named() -> None:

@@ -196,7 +196,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
     text = capsys.readouterr().out
-    assert "recorded: Some CPU, driver 600.1, torch 9.9, 2026-01-31, 2" in text and "5,660×" in text
+    assert "recorded: Some CPU, driver 600.1, torch 9.9, 2026-01-31, 2" in text and "8,000× (50 %)" in text
     assert "Outside what was recorded: 4,000× to 8,000× on one CPU." in text
     assert " faster, Some CPU</div>" in (chart := draw(comparison.timings, 3.0)) and "you said 3×" in chart
 

@@ -12,6 +12,7 @@ from ...class_grading.gradebook import GradingError
 from ...class_grading.html_page import render
 from ...class_grading.results import ClassResults, Graded, read_results
 from ...files import write_whole
+from ...show import visible
 
 HERE = Path(__file__).parent
 # An exercise that fewer solve, or more, is perhaps not what it should be.
@@ -25,7 +26,11 @@ class Term:
 
     assignments: list[ClassResults]
     due: dict[str, datetime | None]
-    students: list[str]
+    names: dict[str, str]
+
+    @property
+    def students(self) -> list[str]:
+        return sorted(self.names)
 
     @property
     def most(self) -> float:
@@ -48,7 +53,9 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
     """All assignments in the current folder, and this folder. Raises GradingError if nothing is graded."""
     with Course("", db_url, write=False) as course, course.opened() as gradebook:
         due = {one.name: one.duedate for one in gradebook.assignments}
-        students = sorted(student.id for student in gradebook.students)
+        names = {
+            one.id: visible(f"{one.first_name or ''} {one.last_name or ''}") for one in gradebook.students
+        }
     found = []
     for name in sorted(due, key=lambda name: (due[name] or datetime.max, name)):
         with Course(name, db_url, write=False) as course:
@@ -60,7 +67,11 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
                 found.append(results)
     if not found:
         raise GradingError("Nothing is graded yet. Run `python -m autograder grade ASSIGNMENT` first.")
-    return Term(found, due, students), course.root
+    return Term(found, due, names), course.root
+
+
+def _name(*parts: str | None) -> str:
+    return visible(" ".join(" ".join(filter(None, parts)).split()))
 
 
 def write_pages(term: Term, folder: Path) -> list[Path]:

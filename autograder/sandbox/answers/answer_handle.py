@@ -217,7 +217,7 @@ class AnswerHandle:
         try:
             connection = Connection(channel, reply.pid, answers, self.suspicious, START_SECONDS)
             with suppress(OSError):  # now, while no student's code could hinder us
-                MemoryUse([connection.pid]).most([connection.pid], 0, 0)
+                MemoryUse([connection.pid], 0).most([connection.pid], 0)
                 connection.open_to_looks = True
             if self._files:
                 connection.channel.send(TakeFiles(self._files), seconds=START_SECONDS)

@@ -84,22 +84,22 @@ def _processes_of_the_submission() -> list[int]:
 
 
 class MemoryOfACall:
-    """What the answer's processes use in a call that begins now. Raises OSError where one hides."""
+    """What the answer's processes use in a call with ``inputs`` (bytes). Raises OSError where one hides."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, inputs: int) -> None:
         # First the newest: what begins while we look is then one too many.
         self._connection, self._newest = connection, connection.newest_process()
         pids = connection.members()
         self._threads = linux.live_threads(pids)
-        self._use = MemoryUse(pids)
+        self._use = MemoryUse(pids, inputs)
         connection.look, connection.channel.poll_seconds = self._use.look, LOOK_SECONDS
 
-    def add_to(self, cost: Costs, inputs: int, copied: int) -> None:
-        """Add it to what was counted; ``inputs`` are the judge's bytes, ``copied`` what handing over took."""
+    def add_to(self, cost: Costs, copied: int) -> None:
+        """Add it to what was counted; handing over took so many bytes that were ``copied``."""
         self._connection.look, self._connection.channel.poll_seconds = None, POLL_SECONDS
         pids = self._connection.members()
         try:
-            cost.used_bytes = self._use.most(pids, inputs, cost.peak_bytes + copied)
+            cost.used_bytes = self._use.most(pids, cost.peak_bytes + copied)
             now = linux.live_threads(pids)
             started = self._connection.newest_process() - self._newest
             unseen = not 0 <= started <= len(now - self._threads)  # numbers begin anew at their end
@@ -194,7 +194,7 @@ class AnswerLink:
             cost.doubt = AnswerError("undecided", why, right=True)
         return cost
 
-    def watch_memory(self, cost: Costs) -> MemoryOfACall | None:
+    def watch_memory(self, cost: Costs, inputs: int) -> MemoryOfACall | None:
         """From now on, see how much memory the answer's processes use in one of the calls that are counted.
 
         None where this machine does not let us, and for some calls of many: a look takes 30 ms.
@@ -204,7 +204,7 @@ class AnswerLink:
             return None
         self.ask(Settle(), Hello)
         try:
-            return MemoryOfACall(self.connection)
+            return MemoryOfACall(self.connection, inputs)
         except OSError:
             cost.doubt = cost.doubt or AnswerError("undecided", NOT_SEEN, right=True)
             return None

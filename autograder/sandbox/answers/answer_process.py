@@ -15,7 +15,7 @@ import sys
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class AnswerProcess:
         # Inputs and result of the last call: while it is looked at, nothing of it goes away.
         self.held: list[Any] = []
         # In a race:
-        self.memory: mmap.mmap | None = None
+        self.memory: mmap.mmap | bytes = b""
         self.arguments = Arguments(b"", [], self.objects)
         self.function: Callable[..., object] | None = None
         self.made: list[tuple[object, Results]] = []
@@ -155,23 +155,22 @@ class AnswerProcess:
         buffers: list[memoryview] = []
         try:
             counted = graph = None
-            with mapped(frame) as memory, self.listening(said):
-                arguments = Arguments(memory, request.places, self.objects)
+            with self.listening(said):
+                arguments = Arguments(mapped(frame), request.places, self.objects)
                 given = [arguments.value(node) for node in request.args]
                 named = {name: arguments.value(node) for name, node in request.kwargs.items()}
                 watched = Watched([*given, *named.values()])
                 function = self.target(request.target)
                 results = Results(arguments.storages, self.keep)
-                if request.probe is None:
-                    node = results.node(result := function(*given, **named))
-                else:
-                    with counting(given, named) as cost:
+                with nullcontext() if request.probe is None else counting(given, named) as cost:
+                    if cost and request.probe is not None:
                         cost.copies_matter = request.copies
                         probe(request.probe)
-                        node = results.node(result := function(*given, **named))  # some work when read
+                    node = results.node(result := function(*given, **named))  # some work when read
+                    changed = watched.changed(results)
+                if cost:
                     counted = counted_costs(cost)
                     self.held[:] = arguments, given, named, result
-                changed = watched.changed(results)
                 if results.differentiable and arguments.leaves:
                     leaves = [arguments.leaves[number] for number in sorted(arguments.leaves)]
                     self.graphs.append((results.differentiable, leaves))
@@ -207,19 +206,18 @@ class AnswerProcess:
     def on_backward(self, request: messages.Backward, frame: Frame) -> None:
         """The gradients of the inputs of an earlier call, for given gradients of its results."""
         try:
-            with mapped(frame) as memory:
-                results, leaves = self.graphs[request.graph]
-                arguments = Arguments(memory, request.places, self.objects)
-                given = [arguments.value(node) for node in request.args]
-                # Of numbers: for gradients of tensors torch loads 500 modules, which stay in this process.
-                numbers = [
-                    (result * gradient.conj()).sum().real
-                    for result, gradient in zip(results, given, strict=True)
-                    if gradient is not None
-                ]
-                found = torch.autograd.grad(numbers, leaves, allow_unused=True, retain_graph=True)
-                answer = Results([], self.keep)
-                node = answer.node([None if gradient is None else gradient.detach() for gradient in found])
+            results, leaves = self.graphs[request.graph]
+            arguments = Arguments(mapped(frame), request.places, self.objects)
+            given = [arguments.value(node) for node in request.args]
+            # Of numbers: for gradients of tensors torch loads 500 modules, which stay in this process.
+            numbers = [
+                (result * gradient.conj()).sum().real
+                for result, gradient in zip(results, given, strict=True)
+                if gradient is not None
+            ]
+            found = torch.autograd.grad(numbers, leaves, allow_unused=True, retain_graph=True)
+            answer = Results([], self.keep)
+            node = answer.node([None if gradient is None else gradient.detach() for gradient in found])
             self.channel.send(messages.Found(node), answer.buffers)
         except BaseException as error:
             self.channel.send(raised(error))
@@ -228,9 +226,7 @@ class AnswerProcess:
 
     def on_race(self, request: messages.PrepareRace, frame: Frame) -> None:
         """Before a race: map the memory that all inputs will be put into."""
-        (file,) = frame.files
-        self.memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        os.close(file)
+        self.memory = mapped(frame)
         if self.function is None:
             linux.keep_free_memory()
             linux.let_others_read()  # the judge reads results where they are
@@ -247,7 +243,6 @@ class AnswerProcess:
 
     def on_race_inputs(self, request: messages.RaceInputs, frame: Frame) -> None:
         """Make the inputs of a call ready, whose values are not there yet."""
-        assert self.memory is not None  # on_race came first
         if not request.keep:
             self.made.clear()
         self.arguments = Arguments(self.memory, request.places, self.objects)
@@ -305,16 +300,14 @@ def counted_costs(cost: Costs) -> messages.CountedCosts:
     return messages.CountedCosts(**found)
 
 
-@contextmanager
-def mapped(frame: Frame) -> Iterator[mmap.mmap | bytes]:
-    """The memory whose file came with a frame; none where none was needed."""
+def mapped(frame: Frame) -> mmap.mmap | bytes:
+    """The memory whose file came with a frame, all in place; none where none was needed."""
     if not frame.files:
-        yield b""
-        return
+        return b""
     (file,) = frame.files
-    memory = mmap.mmap(file, 0)
+    memory = mmap.mmap(file, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
     os.close(file)
-    yield memory
+    return memory
 
 
 def shown(items: list[dict[str, Any]]) -> Iterator[messages.Shown]:

@@ -17,7 +17,7 @@ from ..racing.timed_race import TimedRace
 from ..wire import decode, messages
 from ..wire.changed_inputs import take_over
 from ..wire.channel import Frame
-from ..wire.encode import Inputs
+from ..wire.encode import Inputs, memory_order
 
 
 class Proxy:
@@ -40,7 +40,7 @@ class Proxy:
             request = messages.Call(self._target, nodes, named, inputs.places(), probe, copies)
             with inputs.shared() as shared:
                 files = [shared.file] if inputs.storages else []
-                memory = link.watch_memory(cost) if cost is not None and cost.memory_matters else None
+                memory = link.watch_memory(cost, inputs.size) if cost and cost.memory_matters else None
                 reply, frame = link.ask(request, messages.Returned | messages.Raised, files=files)
                 inputs.take_changes(shared)
                 if cost is not None and cost.sharing_matters and len(frame.payload):
@@ -58,9 +58,10 @@ class Proxy:
         if cost is not None and probe is not None:
             counted = link.costs(reply.costs, probe)
             if memory is not None:
-                # To hand over a result that is not contiguous takes a copy of it.
-                copied = sum(tensor.nbytes for tensor in tensors(result) if not tensor.is_contiguous())
-                memory.add_to(counted, inputs.size, copied)
+                # To hand over a result with gaps takes a copy of it.
+                ordered = [one.permute(memory_order(one.stride())) for one in tensors(result)]
+                copied = sum(tensor.nbytes for tensor in ordered if not tensor.is_contiguous())
+                memory.add_to(counted, copied)
             cost.add(counted)
         return result
 

@@ -11,7 +11,7 @@ from ...roles import python_in
 
 PACKAGES = {"judging", "measuring", "nbgrader_plugin", "sandbox"}  # of the course's own
 UNUSUAL = {
-    *("_C", "_disable_current_modes", "_getframe", "_python_dispatch", "ctypes", "get_objects"),
+    *("_C", "_disable_current_modes", "_getframe", "_impls", "_python_dispatch", "ctypes", "get_objects"),
     *("setprofile", "settrace"),
 }
 

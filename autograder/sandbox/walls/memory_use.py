@@ -48,9 +48,9 @@ def set_apart() -> None:
 
 
 class MemoryUse:
-    """The memory of these processes, from now on. Raises OSError where one cannot be looked at."""
+    """Memory of these processes from now on, beside ``inputs`` (bytes). Raises OSError where one hides."""
 
-    def __init__(self, pids: Sequence[int]) -> None:
+    def __init__(self, pids: Sequence[int], inputs: int) -> None:
         self._areas: dict[int, BufferedReader] = {}
         for pid in pids:
             for what in (_FORGET_PEAK, _FORGET_TOUCHED):
@@ -58,7 +58,7 @@ class MemoryUse:
                     file.write(what)
             # It stays that of the memory that the process has now, whatever it runs later.
             self._areas[pid] = open(f"/proc/{pid}/smaps", "rb")  # noqa: SIM115 (``most`` closes it)
-        self._before = sum(map(_resident, pids), Counter[str]())
+        self._before = sum(map(_resident, pids), Counter(VmRSS=inputs, RssShmem=inputs))
         self._grown = 0
 
     def look(self) -> None:
@@ -66,14 +66,15 @@ class MemoryUse:
         with suppress(OSError):
             now = sum(map(_resident, self._areas), Counter[str]())
             own = (now[kind] - self._before[kind] for kind in ("RssAnon", "RssShmem"))
-            self._grown = max(self._grown, sum(own))
+            # Of inputs that are there no more, the place is no other memory's.
+            self._grown = max(self._grown, sum(max(0, more) for more in own))
 
-    def most(self, pids: Sequence[int], inputs: int, counted: int) -> int:
-        """The most bytes that they have used at once since then; 0 if those that were ``counted`` explain it.
+    def most(self, pids: Sequence[int], counted: int) -> int:
+        """The most bytes that they, now ``pids``, used at once; 0 if those that were ``counted`` explain it.
 
-        ``pids`` are the processes that there are now, and ``inputs`` the bytes that the judge has put there.
         Raises OSError where one has ended meanwhile, or runs another program.
         """
+        self.look()
         sums, touched = Counter[str](), 0
         for pid in pids:
             with self._areas.pop(pid, None) or open(f"/proc/{pid}/smaps", "rb") as file:
@@ -81,10 +82,10 @@ class MemoryUse:
             sums += _resident(pid)
         if self._areas:
             raise ProcessLookupError("a process has ended")
-        new = sums["VmHWM"] - self._before["VmRSS"] - inputs
+        new = sums["VmHWM"] - self._before["VmRSS"]
         # A page that is there now and was not touched was there all the time.
         used = sums["VmHWM"] - sums["VmRSS"] + touched
-        found = [(new, NEW), (self._grown - inputs, NEW), (used, KEPT)]
+        found = [(new, NEW), (self._grown, NEW), (used, KEPT)]
         return max([figure for figure, beside in found if figure > 2 * counted + beside], default=0)
 
 

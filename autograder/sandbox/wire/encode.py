@@ -188,8 +188,8 @@ class Results:
             return value  # soon: there can be thousands of them, and a race waits
         if isinstance(value, torch.Tensor) and value.layout == torch.strided:
             if type(value) not in (torch.Tensor, torch.nn.Parameter):  # torchvision has some, or the student
-                with torch._C.DisableTorchFunctionSubclass():
-                    value = value.as_subclass(torch.Tensor)
+                with torch._C.DisableTorchFunctionSubclass():  # but what it does for that is counted
+                    value = torch.ops.aten.alias(value)
             return self._tensor(value)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             return self._array(np.asarray(value))
