@@ -41,6 +41,7 @@ course_map(
         "07_mixed_precision": "16 bits: where they help, where they hurt",
         "08_many_gpus": "one process for each device, and what they say to each other",
         "09_distances": "matrix multiplication, and the digits that it costs",
+        "clinic_09": "ten more, with the causes of 05 to 09",
         "project_09": "pictures that are alike, found as fast as you can",
         "10_selection": "masks, where and scatter",
         "11_modules": "parts, hooks and optimisers",

@@ -1,15 +1,14 @@
 """Answers of known worth are read and put into notebooks as they stand."""
 
 import pytest
-from repository import CHAPTERS, ROOT
+from repository import CHAPTERS, ROOT, SOLUTIONS
 
 from autograder.authoring.answers import KnownAnswer, Worth, answers_to, read_answers
 from autograder.authoring.scratch_course import points_table, rehearsal
 
 
 def test_a_header_that_cannot_be_read_is_refused(tmp_path) -> None:
-    path = tmp_path / "answers.py"
-    path.write_text("# %% pad check=one\n")
+    (path := tmp_path / "answers.py").write_text("# %% pad check=one\n")
     with pytest.raises(ValueError, match=r"answers\.py: expected .* found '# %% pad check=one'"):
         read_answers(path)
 
@@ -27,9 +26,10 @@ def test_every_exercise_has_answers_that_lose_and_one_at_most_is_answered_by_the
     assert sum("transcribed" in kinds for kinds in full.values()) <= 1
 
 
-def test_who_looks_at_no_piece_of_a_clinic_gets_less_than_a_third() -> None:
+@pytest.mark.parametrize("clinic", [path.stem for path in SOLUTIONS if path.stem.startswith("clinic")])
+def test_who_looks_at_no_piece_of_a_clinic_gets_less_than_a_third(clinic: str) -> None:
     most = dict.fromkeys(["solution", "nothing_wrong", "one_cause", "loops", "guesses"], 0.0)
-    for kinds in answers_to("clinic_04", ROOT).values():
+    for kinds in answers_to(clinic, ROOT).values():
         for kind in most:
             most[kind] += sum(worth.high for worth in (kinds.get(kind) or kinds["as_is"]).points.values())
     assert sorted(most.values())[-2] < most["solution"] / 3, most
