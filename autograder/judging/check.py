@@ -141,7 +141,7 @@ def _on_memory(peak: _Peak, points: float, right: str, remarks: Sequence[str]) -
         f"{right[:-1]}, with {size(peak.mine)} of new memory at once; {size(peak.asked)} asked for, "
         f"{size(peak.given)} as given."
     )
-    earned = round(points * peak.share, 2)
+    earned = min(points, round(points * peak.share, 2))
     facts = {"right": True, "peak": {"bytes": peak.mine, "given": peak.given, "required": peak.asked}}
     if peak.share == 1:
         return Outcome("passed", points, points, summary, remarks, facts=facts)

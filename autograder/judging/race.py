@@ -223,7 +223,7 @@ def _medal(against: Function, on: Function, ratio: float) -> list[str]:
 
 def _judge(laps: list[_Lap], points: float, remarks: list[str], tip: Callable[[_Lap], str]) -> Outcome:
     word = min((lap.word for lap in laps), key=("failed", "undecided", "passed").index)
-    earned = round(points * sum(lap.share for lap in laps) / len(laps), 2)
+    earned = min(points, round(points * sum(lap.share for lap in laps) / len(laps), 2))
     details = [tip(lap) for lap in laps if lap.word == "failed"]
     if any(lap.too_fast for lap in laps):
         details.append("That is faster than this machine can be. Your instructor looks at it.")
