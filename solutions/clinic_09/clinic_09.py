@@ -558,13 +558,15 @@ print(f"{len(right)} of 10 causes: {', '.join(right)}")
 # %% [markdown]
 # ## Mend them
 #
-# *Easy, 40 minutes.* Now copy each piece into the cell with its name, call its function `…_mended`, and mend it. Where
+# Now copy each piece into the cell with its name, call its function `…_mended`, and mend it. Where
 # nothing is wrong, call the piece and give what it gives. An eighth of the point is for staying right: the test that you
 # see tries the usual inputs, the first hidden one tries none and one. The rest is for being as fast as the piece can be
 # without its waste.
 
 # %% [markdown]
 # ### `forecast`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="forecast_mended" role="answer"
@@ -603,6 +605,8 @@ race(forecast_mended, against=forecast, on=forty_steps, at_least={"cpu": 2}, poi
 
 # %% [markdown]
 # ### `keypoints`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="keypoints_mended" role="answer"
@@ -637,6 +641,8 @@ race(keypoints_mended, against=keypoints, on=heat_maps, at_least={"cpu": 2.2}, p
 
 # %% [markdown]
 # ### `federated_round`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="federated_round_mended" role="answer"
@@ -663,6 +669,8 @@ check(federated_round_mended, like=federated_round, on=[three_clients, three_cli
 
 # %% [markdown]
 # ### `triplet_report`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="triplet_report_mended" role="answer"
@@ -696,6 +704,8 @@ race(triplet_report_mended, against=triplet_report, on=many_faces, at_least={"cp
 
 # %% [markdown]
 # ### `strangeness`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="strangeness_mended" role="answer"
@@ -722,6 +732,8 @@ check(strangeness_mended, like=strangeness, on=[new_samples, new_samples], point
 
 # %% [markdown]
 # ### `score_ranks`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="score_ranks_mended" role="answer"
@@ -756,6 +768,8 @@ race(score_ranks_mended, against=score_ranks, on=four_ranks, at_least={"cpu": 2.
 
 # %% [markdown]
 # ### `textures`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="textures_mended" role="answer"
@@ -786,6 +800,8 @@ race(textures_mended, against=textures, on=fields, at_least={"cpu": 3.5}, points
 
 # %% [markdown]
 # ### `trust_ratios`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="trust_ratios_mended" role="answer"
@@ -822,6 +838,8 @@ race(trust_ratios_mended, against=trust_ratios, on=ten_layers, at_least={"cpu": 
 
 # %% [markdown]
 # ### `style_loss`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="style_loss_mended" role="answer"
@@ -848,6 +866,8 @@ check(style_loss_mended, like=style_loss, on=[two_pictures, two_pictures], point
 
 # %% [markdown]
 # ### `domain_gap`
+#
+# *Easy, 4 minutes.*
 
 
 # %% id="domain_gap_mended" role="answer"

@@ -8,8 +8,8 @@
 # why there are two dates, says [the page of the first project](../../course/project_04.ipynb). What this code does, and what
 # its result means, says [its own](../../course/project_09.ipynb).
 #
-# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 09. 30 points,
-# about 230 minutes.
+# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 09.
+# 30 points, about 230 minutes.
 
 # %% id="setup" role="given"
 from pathlib import Path

@@ -8,8 +8,8 @@
 # [the page of the first project](../../course/project_04.ipynb). All points for speed are for two thirds of what the course's own
 # answer reached.
 #
-# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 14. 30 points, about
-# 230 minutes.
+# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 14.
+# 30 points, about 230 minutes.
 
 # %% id="setup" role="given"
 import math
