@@ -245,10 +245,13 @@ def test_a_certificate_is_its_signers_word_for_word(tmp_path: Path, monkeypatch,
     monkeypatch.chdir(a_class(tmp_path, students=("ada",)).folder)
     for key in ("key", "other"):
         programs.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+    with gradebook() as opened:
+        opened.update_or_create_student("ada", first_name="Ada\n 99.0 of 16", last_name=None)
     graded()
     assert "1 certificates in" in says(term.main, "--sign", "key")
     check = ["--check", "reports/certificates/ada.txt", "--signers"]
-    assert " 16.0 of 16\n" in says(term.main, *check, "key.pub")
+    said = says(term.main, *check, "key.pub")
+    assert "\nAda 99.0 of 16 (ada) got" in said and " 16.0 of 16\n" in said
     says(term.main, *check, "other.pub", status=1)
     Path(check[1]).write_text(Path(check[1]).read_text().replace("16.0 of", "99.0 of"))
     assert "or was changed" in says(term.main, *check, "key.pub", status=1)

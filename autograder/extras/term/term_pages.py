@@ -53,9 +53,7 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
     """All assignments in the current folder, and this folder. Raises GradingError if nothing is graded."""
     with Course("", db_url, write=False) as course, course.opened() as gradebook:
         due = {one.name: one.duedate for one in gradebook.assignments}
-        names = {
-            one.id: visible(f"{one.first_name or ''} {one.last_name or ''}") for one in gradebook.students
-        }
+        names = {one.id: _name(one.first_name, one.last_name) for one in gradebook.students}
     found = []
     for name in sorted(due, key=lambda name: (due[name] or datetime.max, name)):
         with Course(name, db_url, write=False) as course:
@@ -71,6 +69,7 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
 
 
 def _name(*parts: str | None) -> str:
+    """On one line, so that nobody's name adds lines to a certificate."""
     return visible(" ".join(" ".join(filter(None, parts)).split()))
 
 
