@@ -268,12 +268,9 @@ race(evaluation_first, against=evaluation_slow, on=squares_and_colours, at_least
 # %% id="foretold_first" role="test" points=2
 # Hidden test: what you foretold of it, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-from autograder.judging.race import gains
+from autograder.judging.race import as_foretold
 
-first = gains.pop(evaluation_slow, 0)
-said = foretold()["first"]
-print(f"first: {said:g} was foretold, {first:.3g} measured")
-2 * (0 < first <= 1.5 * said and said <= 1.5 * first)
+2 * as_foretold(foretold()["first"], evaluation_slow, within=1.5)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -393,10 +390,7 @@ race(evaluation, against=evaluation_slow, on=squares_and_colours, at_least={"cpu
 # %% id="foretold_all" role="test" points=2
 # Hidden test: what you foretold of it, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-everything = gains.get(evaluation_slow, 0)
-said = foretold()["all"]
-print(f"all: {said:g} was foretold, {everything:.3g} measured")
-2 * (0 < everything <= 2 * said and said <= 2 * everything)
+2 * as_foretold(foretold()["all"], evaluation_slow, within=2)
 ### END HIDDEN TESTS
 
 # %% [markdown]
