@@ -13,6 +13,7 @@ from repository import ROOT, output_texts
 
 from autograder.__main__ import main
 from autograder.authoring import builder, whys
+from autograder.authoring.headers import lighter
 from autograder.files import write_whole
 from autograder.teaching import remember
 from autograder.teaching.scripts import CAUSES_MIME
@@ -183,9 +184,6 @@ def test_a_header_that_says_something_wrong_ends_the_build(course, message):
         assert re.match(r"some\.py: cell \S+ \(.*\): [^\n]+$", str(refused.value))
 
 
-# What answers a question is folded until somebody has guessed.
-
-
 ASKED = "# %%\nguess = ...\n\n# %%\ncompare(guess=guess)\n\n# %%\nf()\n\n# %% [markdown]\n"
 ANSWERS = {
     "**Why.** Bytes.": (["**Why.** Bytes."], ""),
@@ -221,27 +219,28 @@ def in_jupyterlab(course: Path, opened: str, change) -> None:
     manager.save({"type": "notebook", "format": "json", "content": content}, path)
 
 
-@pytest.fixture
-def pair(course, monkeypatch):
-    """The course's solution, with its notebook beside it, and with the course's real settings of Jupytext."""
+@pytest.mark.parametrize("opened", [".py", ".ipynb"])
+def test_headers_stay_light_when_jupyterlab_saves_also_of_a_cell_marked_there(course, monkeypatch, opened):
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(course / ".jupyter"))  # the signatures of notebooks
     shutil.copy(ROOT / "pyproject.toml", course)
     script = course / "solutions/01_one/01_one.py"
-    nbformat.write(builder.build(script), script.with_suffix(".ipynb"))
-    return script
-
-
-@pytest.mark.parametrize("opened", [".py", ".ipynb"])
-def test_headers_stay_light_when_jupyterlab_saves(course, pair, opened):
-    fresh = builder.build(pair)
-
-    def change(cells):
-        cells[-1].source += "\n# changed"
-
+    fresh = builder.build(script)
+    nbformat.write(fresh, script.with_suffix(".ipynb"))
+    change = lambda cells: cells[-1].update(source=f"{cells[-1].source}\n# changed")
     in_jupyterlab(course, opened, change)
-    assert pair.read_text() == f"{SOLUTION}# changed\n"
+    assert script.read_text() == f"{SOLUTION}# changed\n"
     change(fresh.cells)
-    assert builder.build(pair) == fresh
+    assert builder.build(script) == fresh
+
+    data = {"grade": True, "grade_id": "twice_more", "locked": True, "points": 1, "solution": False}
+    new = nbformat.v4.new_code_cell("check(twice, points=2)", metadata={"nbgrader": data})
+    in_jupyterlab(course, ".ipynb", lambda cells: cells.append(new))
+    assert "twice_more" in script.read_text() and 'id="twice_more"' not in script.read_text()
+    more = {"points": 2, "schema_version": 3, "task": False}
+    assert builder.build(script).cells[-1].metadata.nbgrader == data | more
+    assert lighter(script.read_text()).endswith(
+        '\n# %% id="twice_more" role="test"\ncheck(twice, points=2)\n'
+    )
 
 
 @pytest.mark.slow
