@@ -227,7 +227,7 @@ compare(
 )
 
 # %% [markdown]
-# It gains nothing: one recorded CPU takes as long, another three times as long, and an H200 loses, too (17 µs against 160).
+# It gains nothing: the recorded CPUs take as long or longer, up to three times, and an H200 loses, too (17 µs against 160).
 # Each of the 10,000 points is used once. A product gains by using a row for many others, and here there is only one other.
 # But `cdist` still makes its copy of all points first (section 1). So ask for the direct way here. (On a GPU it
 # [refuses](https://github.com/pytorch/pytorch/issues/128791) 2³¹ distances or more.) With hundreds of points on both sides
@@ -807,9 +807,9 @@ compare(
 )
 
 # %% [markdown]
-# Half of the pairs, and on no device that we measured twice as fast; on one of two CPUs it is slower. `pdist` has no
-# product. Its own direct code is faster for each pair than the direct way of `cdist`, on a CPU several times. Whether
-# that makes up for the product, depends on the CPU. What `pdist` saves everywhere is half of the memory:
+# Half of the pairs, and on no device that we measured twice as fast; on some CPUs it is slower, on others a little
+# faster. `pdist` has no product. Its own direct code is faster for each pair than the direct way of `cdist`, on a CPU
+# several times. Whether that makes up for the product, depends on the CPU. What `pdist` saves everywhere is half of the memory:
 
 # %%
 x = torch.randn(512, 64)
