@@ -92,7 +92,8 @@ def asked(html: str) -> str:
         "device": where.partition(": ")[2].partition(",")[0],
         "first": first,
         "last": last,
-        "ratio": float(ratio.rstrip("×").replace(",", "")),
+        "truths": [float(ratio.rstrip("×").replace(",", ""))],
+        "whole": [False],
         "range": between,
     }
     return html.replace("<details", f'<details data-asked="{escape(json.dumps(data))}"', 1)
