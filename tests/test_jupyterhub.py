@@ -303,9 +303,8 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
 
     assert "/hub/login" in requests.get(address, timeout=PATIENCE).url
     assert "Nothing is graded at the moment." in page(ada)
-    watch = "python -m autograder watch --release --workers 1"
-    in_background = f"({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
-    instructor.does(f"cd ~/fast-pytorch && {in_background}")
+    watch = "python -m autograder watch --release --workers 1 > ~/watch.log 2>&1"
+    instructor.does(f"cd ~/fast-pytorch && ({watch} & echo $! > ~/pid)")
     until(lambda: "You have handed in nothing since grading began." in page(ada))
     bo.arrive()  # for a token that is not from before the page
     bo.hand_in(ANSWER)

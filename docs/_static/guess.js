@@ -128,35 +128,40 @@
   };
 
   const play = (fold) => {
-    const { title, truths, whole, first, last, device, range } = JSON.parse(fold.dataset.asked);
+    const { title, truths, whole, first, last, device, range, choices } = JSON.parse(fold.dataset.asked);
+    const isRatio = last && !choices;
     const cell = fold.closest(".cell");
     const summary = fold.querySelector("summary");
     const answer = fold.querySelector("p > b");
     const boxes = truths.map((truth) => {
+      if (choices) return element("select", { required: true }, ...["", ...choices].map((one) => new Option(one)));
       const kind = typeof truth === "string" ? { type: "text" } : { type: "number", step: "any" };
       return element("input", { ...kind, required: true });
     });
     const [box, ...more] = boxes;
     for (const one of more) one.ariaLabel = `and the next: ${title}`;
-    const question = last
-      ? ["How many times as fast is ", element("b", {}, last), " as ", element("b", {}, first), "? "]
-      : [element("b", {}, title), ": "];
+    const [advised, usual, asked] = [last, first, title].map((name) => element("b", {}, name));
+    const question = isRatio ? ["How many times as fast is ", advised, " as ", usual, "? "]
+      : choices ? ["What does ", advised, " save most, beside ", usual, "? "]
+      : [asked, ": "];
     const verdict = element("output");
     const form = element(
       "form",
       { className: "guess" },
       element("label", {}, ...question, box),
-      ...more.map((one) => element("label", {}, "and ", one)), ...(last ? slide(box) : []),
+      ...more.map((one) => element("label", {}, "and ", one)), ...(isRatio ? slide(box) : []),
       element("button", { textContent: "Compare" }), verdict,
     );
     const reveal = (guess, word) => {
-      const mine = last ? times(guess) : [guess].flat().map(told).join(" and ");
-      const found = last ? `${times(truths[0])} on ${device} (${range})` : answer.textContent.slice(title.length + 2, -1);
-      verdict.textContent = `You said ${mine}, it was ${found}: ${word}.`;
+      const mine = isRatio ? times(guess) : [guess].flat().map(told).join(" and ");
+      const found = isRatio ? `was ${times(truths[0])} on ${device} (${range})`
+        : choices ? `is mostly ${truths[0]}`
+        : `was ${answer.textContent.slice(title.length + 2, -1)}`;
+      verdict.textContent = `You said ${mine}, it ${found}: ${word}.`;
       form.replaceChildren(verdict);
       summary.textContent = summary.textContent.replace(" Guess, or open.", "");
       answer.nextSibling.textContent = "";
-      if (last) mark(fold.querySelector("[role=img]"), last, guess);
+      if (isRatio) mark(fold.querySelector("[role=img]"), last, guess);
       const why = cell.nextElementSibling;
       for (const one of [fold, ...(why?.matches(".after-the-guess") ? [why] : [])]) one.open = true;
     };
