@@ -40,8 +40,8 @@ scoreboard()
 #
 # **Published by others** are figures from pages and repositories that anybody can read, and tables of thousands of pairs made
 # from open data. Nobody here has measured them, and they change no verdict of ours. Their own word follows from [written
-# rules](../docs/published.md), which also say what stands *aside* and why. *Their own* are sources that make or sell what
-# the claim is about. You can [add one, or dispute one](../docs/published.md#to-add-a-figure-or-to-dispute-one).
+# rules](../docs/published.md), which also say which figures are not counted, and why. *Their own* are sources that make or
+# sell what the claim is about. You can [add one, or dispute one](../docs/published.md#to-add-a-figure-or-to-dispute-one).
 #
 # </details>
 

@@ -77,11 +77,26 @@ def chapters() -> str:
     return table.replace("](", "](course/").replace("](course/../", "](")
 
 
+CAUSES = ("calls", "bytes", "arithmetic")
+SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+PART = re.compile(rf"({'|'.join(CAUSES)}) ([\d.,]+) ([nµm]?s)")
+PREDICTED = re.compile(r"Predicted from prices, [^<]*?× \(([^;<]*); ([^<]*)\)\. Measured")
 ROW = re.compile(f"<tr>{'<td[^>]*>(.*?)</td>' * 5}</tr>")
 
 
-def asked(html: str) -> str:
-    """A fold with a comparison, with what guess.js needs to ask for its ratio and to judge a guess."""
+def mostly(html: str) -> str:
+    """What most of a predicted difference is for."""
+    first, last = (
+        {of: float(number.replace(",", "")) * SECONDS[unit] for of, number, unit in PART.findall(bill)}
+        for bill in PREDICTED.search(html).groups()
+    )
+    return max(CAUSES, key=lambda of: abs(first.get(of, 0.0) - last.get(of, 0.0)))
+
+
+def asked(html: str, question: str) -> str:
+    """A fold with a comparison, with what guess.js needs to ask for its ratio and to judge a guess; or for
+    its cause, where the question does.
+    """
     rows = [[unescape(cell) for cell in row] for row in ROW.findall(html)]
     if not (rows and LATER in html):
         return html
@@ -92,9 +107,12 @@ def asked(html: str) -> str:
         "device": where.partition(": ")[2].partition(",")[0],
         "first": first,
         "last": last,
-        "ratio": float(ratio.rstrip("×").replace(",", "")),
+        "truths": [float(ratio.rstrip("×").replace(",", ""))],
+        "whole": [False],
         "range": between,
     }
+    if '"arithmetic"' in question:
+        data |= {"truths": [mostly(html)], "choices": CAUSES}
     return html.replace("<details", f'<details data-asked="{escape(json.dumps(data))}"', 1)
 
 
@@ -104,9 +122,12 @@ def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = Template(source[0]).substitute(chapters=chapters(), repository=REPOSITORY)
     elif docname.startswith("course/"):
         notebook = nbformat.reads(source[0], as_version=4)
-        for output in (output for cell in notebook.cells for output in cell.get("outputs", ())):
-            if html := output.get("data", {}).get("text/html"):
-                output["data"]["text/html"] = asked(html)
+        question = ""
+        for cell in notebook.cells:
+            question = cell.source if cell.cell_type == "markdown" else question
+            for output in cell.get("outputs", ()):
+                if html := output.get("data", {}).get("text/html"):
+                    output["data"]["text/html"] = asked(html, question)
         source[0] = nbformat.writes(notebook)
 
 

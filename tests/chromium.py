@@ -12,6 +12,9 @@ PATIENCE = 120_000  # milliseconds for one step: a guard against a hang, not an 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 FLAGS += ["--no-first-run"]
 
+# axe's rules for WCAG 2.1, levels A and AA; its other rules are advice.
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
+
 
 def launch(playwright: Playwright) -> Browser:
     expect.set_options(timeout=PATIENCE)
@@ -25,3 +28,14 @@ def findings(page: Page, parts: dict[str, list] | None = None, **options: Any) -
     assert found["passes"]
     nodes = [(one["id"], node) for one in found["violations"] for node in one["nodes"]]
     return [f"{name}: {node['html'][:200]} {node['failureSummary']}" for name, node in nodes]
+
+
+def findings_in_both_schemes(page: Page, parts: dict[str, list] | None = None, **options: Any) -> list[str]:
+    """What axe finds in a page with a light and a dark scheme, which it must follow."""
+    found, inks = [], set()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        inks.add(page.evaluate("getComputedStyle(document.body).color"))
+        found += [f"({scheme}) {one}" for one in findings(page, parts, **options)]
+    assert len(inks) == 2
+    return found

@@ -264,8 +264,7 @@ def test_the_front_page_opens_its_chapters_are_there_and_only_the_instructor_has
         assert person.get("api/contents/data/digits.npz?content=0").ok
     found = {name: person.get("formgrader/api/status").status_code for name, person in people.items()}
     assert found == {"ada": 404, "bo": 404, "instructor": 200}
-    page = people["ada"].get("lab").text
-    disabled = json.loads(re.search(r'"disabledExtensions": (\[.*?\])', page)[1])
+    disabled = json.loads(re.search(r'"disabledExtensions": (\[.*?\])', people["ada"].get("lab").text)[1])
     assert "@jupyter/nbgrader:formgrader" in disabled
     assert "@jupyter/nbgrader:assignment-list" not in disabled
 
@@ -282,14 +281,9 @@ def test_each_gets_what_the_answer_is_worth_and_the_feedback_on_it(graded):
 
 
 def test_the_instructor_mends_a_test_on_the_hub(graded):
-    commands = [
-        "cd ~/fast-pytorch",
-        "sed -i 's/:50/:60/' solutions/digits/digits.py",
-        "make notebooks ARGS=digits",
-        "make rehearsal ARGS='--assignment digits --students 2'",
-        "make report ASSIGNMENT=digits",
-    ]
-    shown = graded["instructor"].does(" && ".join(commands))
+    mend = "sed -i 's/:50/:60/' solutions/digits/digits.py && make notebooks ARGS=digits"
+    look = "make rehearsal ARGS='--assignment digits --students 2' && make report ASSIGNMENT=digits"
+    shown = graded["instructor"].does(f"cd ~/fast-pytorch && {mend} && {look}")
     assert "All points are as expected." in shown and "reports/digits.html" in shown
     built = graded["instructor"].get("api/contents/solutions/digits/digits.ipynb").json()["content"]
     assert any(":60]]" in cell["source"] for cell in built["cells"])
@@ -309,9 +303,8 @@ def test_who_waits_sees_that_and_nothing_of_others(graded, hub):
 
     assert "/hub/login" in requests.get(address, timeout=PATIENCE).url
     assert "Nothing is graded at the moment." in page(ada)
-    watch = "python -m autograder watch --release --workers 1"
-    in_background = f"({watch} > ~/watch.log 2>&1 & echo $! > ~/pid)"
-    instructor.does(f"cd ~/fast-pytorch && {in_background}")
+    watch = "python -m autograder watch --release --workers 1 > ~/watch.log 2>&1"
+    instructor.does(f"cd ~/fast-pytorch && ({watch} & echo $! > ~/pid)")
     until(lambda: "You have handed in nothing since grading began." in page(ada))
     bo.arrive()  # for a token that is not from before the page
     bo.hand_in(ANSWER)

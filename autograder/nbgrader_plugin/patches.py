@@ -63,6 +63,17 @@ CLICKS = (
     "toggle_name(false);",
     "toggle_name(true);",
 )
+# What nbgrader's templates lack for those who do not see them, and a place for our own style of its lists.
+MENDED = {
+    "<html>": '<html lang="en">',
+    "<!doctype html>\n<head>": '<!doctype html>\n<html lang="en">\n<head>',
+    '/css/nbgrader.css">': '/css/nbgrader.css">{% include "lists.html" %}',
+    '<input class="score': '<input aria-label="Points of {{ cell.metadata.nbgrader.grade_id }}" class="score',
+    '<input class="extra-credit': '<input aria-label="Extra credit" class="extra-credit',
+    "<textarea": '<textarea aria-label="Comment on {{ cell.metadata.nbgrader.grade_id }}"',
+    '<ul class="nav text-center">': '<ul class="nav text-center" role="presentation">',
+}
+ROLES = re.compile(r' role="(presentation|tab|tablist|tabpanel)"( aria-multiselectable="true")?')
 Method = Callable[..., Any]
 MARK = secrets.token_hex(16)  # stands in the formgrader's scripts for the nonce of an answer
 
@@ -113,11 +124,13 @@ def replace(
 
 
 class _Templates(FileSystemLoader):
-    """Templates whose scripts may run, as nobody else knows the mark; in English, and without fonts."""
+    """Templates whose scripts may run, as nobody else knows the mark; mended, and without fonts."""
 
     def get_source(self, environment: Environment, template: str) -> Any:
         source, *rest = super().get_source(environment, template)
-        source = re.sub(r"@font-face\s*{[^}]*}", "", source).replace("<html>", '<html lang="en">')
+        source = ROLES.sub("", re.sub(r"@font-face\s*{[^}]*}", "", source))
+        for lacking, mended in MENDED.items():
+            source = source.replace(lacking, mended)
         return source.replace("<script", f'<script nonce="{MARK}"'), *rest
 
 
@@ -148,7 +161,7 @@ def protect_formgrader(page: str) -> None:
     FormgraderHandler.get, SubmissionFilesHandler.get = _open_course, _serve_nothing
 
 
-_pages = Environment(loader=_Templates(TEMPLATES), autoescape=True)
+_pages = Environment(loader=_Templates([TEMPLATES, OWN_TEMPLATES]), autoescape=True)
 _open_any_course = FormgraderHandler.get
 
 

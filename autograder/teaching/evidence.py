@@ -180,7 +180,7 @@ def _verdict(claim: str, kind: str | None, found: Sequence[Evidence]) -> tuple[A
             raise
     held = {one.holds for one in found if not one.is_price}
     word = Advice.HOLDS_WHEN if len(held) > 1 else Advice.HOLDS if held == {True} else Advice.DOES_NOT_PAY
-    unknown = "; on what it depends is not known" if len(held) > 1 else ""
+    unknown = "; what it depends on is not known" if len(held) > 1 else ""
     return word, f"When {CLAIMS[claim].use}: {figures(found)}{unknown}."
 
 

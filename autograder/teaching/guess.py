@@ -4,6 +4,7 @@ The first guess on each question is kept in one small file on this machine, whic
 delete. Nothing is sent anywhere.
 """
 
+import json
 import math
 import reprlib
 from collections import Counter
@@ -58,7 +59,11 @@ def guessed(
     if drawing and in_notebook():
         html += picture_html(*drawing)
     if guess is ...:
+        truths = truth if isinstance(truth, tuple) else (truth,)
+        whole = [isinstance(one, int) for one in truths]
+        asked = {"title": question, "truths": list(map(_kept, truths)), "whole": whole}
         html = folded(f"{question}: measured on {device_name('cpu')}. {LATER}", html)
+        html = html.replace("<details", f'<details data-asked="{escape(json.dumps(asked))}"', 1)
     show(f"{answer} {said}\n{text}".rstrip(), html)
 
 
@@ -66,8 +71,7 @@ def judged(question: str, guess: object, truth: object) -> str:
     """How near a guess came, and all so far; in a notebook, the first guess on a question is kept."""
     word = how_near(guess, truth)
     if in_notebook() and question not in (kept := store.read(NAME) or {}):
-        told = [one if _is_number(one) else _in_words(one) for one in (guess, truth)]
-        store.write(NAME, kept | {question: [*told, word]})
+        store.write(NAME, kept | {question: [_kept(guess), _kept(truth), word]})
     return f"{word}. {tally()}".rstrip()
 
 
@@ -105,6 +109,10 @@ def tally() -> str:
 
 def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _kept(value: object) -> int | float | str:
+    return value if _is_number(value) else _in_words(value)
 
 
 def _in_words(value: object) -> str:

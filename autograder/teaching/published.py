@@ -155,7 +155,7 @@ def in_words(name: str) -> str:
     ends = " to ".join(times(ratio) for ratio in (one.ratio, one.ratio_most) if ratio)
     ratio = f"**{ends}**" if ends else f"{len(one.points):,} pairs" if one.table else ""
     side = f"when {one.when}" if one.when else f"not when {one.unless}" if one.unless else ""
-    side = f"aside ({one.aside}: {reasons[one.aside]})" if one.aside else side
+    side = f"not counted ({one.aside}: {reasons[one.aside]})" if one.aside else side
     source = f"[{one.title}]({one.address}){' (their own)' if one.own else ''}"
     facts = (sides, ratio, "" if one.table else one.device, one.software, one.date, source, side)
     said = f"- **{name}** {one.compares}: {one.without} → {one.following}: {'; '.join(filter(None, facts))}."
@@ -185,10 +185,10 @@ def decide(claim: str) -> tuple[str, str, str]:
             sides = (gains(ratios(side), need) for side in (on, off))
             return "holds when …", f"When {condition}: {'; otherwise '.join(sides)}.", rests_on
     if not counted:
-        return "not answered", "", rests_on
+        return "no figure counts", "", rests_on
     share, said = _share(counted, need), gains(ratios(counted), need)
-    word = "holds" if share >= HOLDS else "does not pay" if share <= 1 - HOLDS else "not settled"
-    return word if _enough(counted) else "not enough", f"{said[0].upper()}{said[1:]}.", rests_on
+    word = "holds" if share >= HOLDS else "does not pay" if share <= 1 - HOLDS else "mixed"
+    return word if _enough(counted) else "one source only", f"{said[0].upper()}{said[1:]}.", rests_on
 
 
 def _enough(found: Sequence[Published]) -> bool:
@@ -221,8 +221,8 @@ def _rests_on(found: Sequence[Published], counted: Sequence[Published]) -> str:
     if any(one.when for one in counted):
         numbers["on neither side"] = len(ratios(one for one in counted if not (one.when or one.unless)))
     reasons = Counter(one.aside for one in found for _ in range(len(one.points) or 1) if one.aside)
-    said = f"Behind it: {_listed(numbers)}." if counted else "No figure counts."
-    return f"{said} Aside: {_listed(reasons)}." if reasons else said
+    said = [f"Based on: {_listed(numbers)}."] if counted else []
+    return " ".join(said + [f"Not counted: {_listed(reasons)}."] * bool(reasons))
 
 
 def _listed(numbers: Counter[str]) -> str:

@@ -1,9 +1,11 @@
-// A chapter can be played: guess how many times as fast, then see what was recorded. Guesses are kept in this browser
-// alone, where it keeps anything; without this script a result is folded, and unfolds. docs/conf.py has marked the
-// folds, and says on this script's tag what counts as near; the words are those of a notebook (guess.py, chart.py).
+// A chapter can be played: guess how many times as fast, or how many, or which, then see what was found. Guesses are kept
+// in this browser alone, where it keeps anything; without this script a result is folded, and unfolds. docs/conf.py and
+// guess.py have marked the folds, and conf.py says on this script's tag what counts as near; the words are those of a
+// notebook (guess.py, chart.py).
 (() => {
   const RULE = JSON.parse(document.currentScript.dataset.rule);
-  const PLACE = "fast-pytorch-guesses"; // title -> [guess, what was measured, word, page]
+  const WORDS = [...Object.keys(RULE.within), RULE.beyond];
+  const PLACE = "fast-pytorch-guesses"; // title -> [guess, what was found, word, page]
   const PAGE = location.pathname.split("/").pop();
   const WIDEST = 60; // percent of a chart's width for its bars
   const PREFIX = { k: 1e3, M: 1e6, G: 1e9 };
@@ -23,7 +25,9 @@
     showJournal();
   };
 
-  const times = (ratio) => `${Number(ratio.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 10 })}×`;
+  const rounded = (number) => Number(number.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 10 });
+  const times = (ratio) => `${rounded(ratio)}×`;
+  const told = (guess) => (guess.toPrecision ? (guess % 1 ? rounded(guess) : guess.toLocaleString("en")) : guess);
   const inWords = (ratio) => (ratio >= 1 ? `${times(ratio)} faster` : `${times(1 / ratio)} slower`);
   const element = (name, properties, ...parts) => {
     const made = Object.assign(document.createElement(name), properties);
@@ -31,17 +35,23 @@
     return made;
   };
 
-  const howNear = (guess, truth) => {
-    const factor = Math.max(guess / truth, truth / guess);
-    return Object.keys(RULE.within).find((word) => factor <= RULE.within[word]) ?? RULE.beyond;
+  // A word is met or not, a whole number is near by one or a tenth, what was measured counts by its factor.
+  const howNear = (guess, truth, whole) => {
+    const [right, near] = WORDS;
+    if (typeof truth === "string") return guess.trim().toLowerCase() === truth.toLowerCase() ? right : RULE.beyond;
+    const off = Math.abs(guess - truth);
+    if (whole) return off === 0 ? right : off <= Math.max(1, truth / 10) ? near : RULE.beyond;
+    const factor = guess * truth > 0 ? Math.max(guess / truth, truth / guess) : off && Infinity;
+    return WORDS.find((word) => factor <= RULE.within[word]) ?? RULE.beyond;
   };
 
   const tally = (guesses) => {
     if (guesses.length < 2) return "";
     const [[right, little], [near, most]] = Object.entries(RULE.within);
     const count = (wanted) => guesses.filter(([, , word]) => word === wanted).length;
-    const leans = guesses.map(([guess, truth]) => guess / truth).sort((one, other) => one - other);
-    const lean = (leans[(leans.length - 1) >> 1] + leans[leans.length >> 1]) / 2;
+    const numbers = guesses.filter(([guess, truth]) => guess * truth > 0); // neither words nor pairs
+    const leans = numbers.map(([guess, truth]) => guess / truth).sort((one, other) => one - other);
+    const lean = leans.length ? (leans[(leans.length - 1) >> 1] + leans[leans.length >> 1]) / 2 : 1;
     const side = lean > little ? "too high" : lean < 1 / little ? "too low" : "neither too high nor too low";
     const found = `${count(right)} right and ${count(near)} near (within ${most}×) of ${guesses.length}`;
     return `Your guesses so far: ${found}, mostly ${side}.`;
@@ -51,7 +61,7 @@
   const journal = element("section", { className: "journal", ariaLabel: "Your guesses" });
   const showJournal = () => {
     const guesses = Object.values(load());
-    const none = "Each comparison in a chapter asks for a guess before it shows what was measured.";
+    const none = "A chapter asks for a guess before it shows what was measured or counted.";
     const where = "Guesses are kept in this browser alone, and sent nowhere.";
     journal.replaceChildren(element("p", {}, `${tally(guesses) || none} ${where} `));
     if (guesses.length) {
@@ -97,22 +107,12 @@
     chart.ariaLabel += said.replace(" you", " You") + ".";
   };
 
-  const play = (fold) => {
-    const asked = JSON.parse(fold.dataset.asked);
-    const cell = fold.closest(".cell");
-    const summary = fold.querySelector("summary");
-    const number = element("input", { type: "number", min: "0.0001", step: "any", required: true });
+  // The slider of a ratio says the same as its box.
+  const slide = (number) => {
     const slider = element("input", { type: "range", min: -2, max: 4, step: 0.05, value: 0 });
     const words = element("span", { className: "words" });
-    const verdict = element("output");
-    const form = element(
-      "form",
-      { className: "guess" },
-      element("label", {}, "How many times as fast is ", element("b", {}, asked.last), " as ",
-        element("b", {}, asked.first), "? ", number),
-      slider, words, element("button", { textContent: "Compare" }), verdict,
-    );
     slider.ariaLabel = "The same guess, by a slider";
+    number.min = "0.0001";
     const tell = () => {
       words.textContent = slider.ariaValueText = number.validity.valid ? inWords(number.valueAsNumber) : "";
     };
@@ -124,29 +124,62 @@
       if (number.validity.valid) slider.value = Math.log10(number.value);
       tell();
     });
+    return [slider, words];
+  };
+
+  const play = (fold) => {
+    const { title, truths, whole, first, last, device, range, choices } = JSON.parse(fold.dataset.asked);
+    const isRatio = last && !choices;
+    const cell = fold.closest(".cell");
+    const summary = fold.querySelector("summary");
+    const answer = fold.querySelector("p > b");
+    const boxes = truths.map((truth) => {
+      if (choices) return element("select", { required: true }, ...["", ...choices].map((one) => new Option(one)));
+      const kind = typeof truth === "string" ? { type: "text" } : { type: "number", step: "any" };
+      return element("input", { ...kind, required: true });
+    });
+    const [box, ...more] = boxes;
+    for (const one of more) one.ariaLabel = `and the next: ${title}`;
+    const [advised, usual, asked] = [last, first, title].map((name) => element("b", {}, name));
+    const question = isRatio ? ["How many times as fast is ", advised, " as ", usual, "? "]
+      : choices ? ["What does ", advised, " save most, beside ", usual, "? "]
+      : [asked, ": "];
+    const verdict = element("output");
+    const form = element(
+      "form",
+      { className: "guess" },
+      element("label", {}, ...question, box),
+      ...more.map((one) => element("label", {}, "and ", one)), ...(isRatio ? slide(box) : []),
+      element("button", { textContent: "Compare" }), verdict,
+    );
     const reveal = (guess, word) => {
-      const measured = `${times(asked.ratio)} on ${asked.device} (${asked.range})`;
-      verdict.textContent = `You said ${times(guess)}, it was ${measured}: ${word}.`;
+      const mine = isRatio ? times(guess) : [guess].flat().map(told).join(" and ");
+      const found = isRatio ? `was ${times(truths[0])} on ${device} (${range})`
+        : choices ? `is mostly ${truths[0]}`
+        : `was ${answer.textContent.slice(title.length + 2, -1)}`;
+      verdict.textContent = `You said ${mine}, it ${found}: ${word}.`;
       form.replaceChildren(verdict);
       summary.textContent = summary.textContent.replace(" Guess, or open.", "");
-      fold.querySelector("p > b").nextSibling.textContent = "";
-      mark(fold.querySelector("[role=img]"), asked.last, guess);
+      answer.nextSibling.textContent = "";
+      if (isRatio) mark(fold.querySelector("[role=img]"), last, guess);
       const why = cell.nextElementSibling;
       for (const one of [fold, ...(why?.matches(".after-the-guess") ? [why] : [])]) one.open = true;
     };
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const guess = number.valueAsNumber;
-      const word = howNear(guess, asked.ratio);
-      keep({ ...load(), [asked.title]: [guess, asked.ratio, word, PAGE] });
+      const guesses = boxes.map((one) => (one.type === "number" ? one.valueAsNumber : one.value));
+      const near = guesses.map((guess, one) => WORDS.indexOf(howNear(guess, truths[one], whole[one])));
+      const word = WORDS[Math.max(...near)];
+      const [guess, truth] = [guesses, truths].map((all) => (all.length > 1 ? all : all[0]));
+      keep({ ...load(), [title]: [guess, truth, word, PAGE] });
       reveal(guess, word);
       summary.focus({ preventScroll: true });
     });
     summary.textContent = summary.textContent.replace(/Guess first:.*/, "Guess, or open.");
     fold.before(form);
-    const question = cell.previousElementSibling;
-    if (question?.textContent.trim() === "guess = ...") question.hidden = true;
-    if (asked.title in kept) reveal(kept[asked.title][0], kept[asked.title][2]);
+    const blank = cell.previousElementSibling;
+    if (blank?.textContent.trim() === "guess = ...") blank.hidden = true;
+    if (title in kept) reveal(kept[title][0], kept[title][2]);
   };
 
   // Where the variants are sizes, a slider tells what one of them takes.
@@ -187,7 +220,7 @@
     load();
     const folds = document.querySelectorAll("details[data-asked]");
     folds.forEach(play);
-    folds.forEach(addSizes);
+    document.querySelectorAll("details[data-asked]:has([role=img])").forEach(addSizes);
     if (folds.length) document.querySelector("article").append(journal);
     else document.querySelector("#chapters:has(a[href^='course/']) > h2")?.after(journal);
     showJournal();

@@ -5,8 +5,7 @@ import re
 from chromium import findings
 from playwright.sync_api import Locator, Page, expect
 
-# JupyterLab's menus and editors and nbgrader's pages are not ours to mend. So axe looks at what we write:
-# rendered Markdown and the outputs of cells in JupyterLab, the cards on the feedback page.
+# JupyterLab's menus and editors are not ours to mend. So axe looks at what we write.
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 OURS = {"include": [[f"{PANEL} .jp-{part}"] for part in ("RenderedMarkdown", "OutputArea-output")]}
 # Nobody presses Tab more often than this to reach what is in the cell that they are in.

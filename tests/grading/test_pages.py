@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -93,9 +94,8 @@ def test_what_markdown_may_have() -> None:
         assert shown in safe_markdown(written), written
 
 
-@pytest.mark.parametrize(
-    ("data", "shown"),
-    [
+def test_each_kind_of_output(page: Callable[..., BeautifulSoup]) -> None:
+    for data, shown in [
         ({"text/html": f"<b id=x style='color:red' class=y>bold</b>{EVIL}"}, "<b>bold</b>"),
         ({"text/html": "<script>1</script>" * 501, "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"text/html": "<style></style><div id=plot></div>", "text/plain": "plain"}, "<pre>plain</pre>"),
@@ -107,16 +107,14 @@ def test_what_markdown_may_have() -> None:
         ({"image/png": 'x" onerror="alert(1)', "text/plain": "plain"}, "<pre>plain</pre>"),
         ({"image/png": PNG}, f"data:image/png;base64,{PNG}"),
         ({"text/plain": f"\x1b[31mred\x1b[0m {EVIL}"}, '<span class="ansi-red-fg">red</span>'),
-    ],
-)
-@pytest.mark.parametrize("kind", ["display_data", "execute_result"])
-def test_each_kind_of_output(kind: str, data: dict, shown: str, page: Callable[..., BeautifulSoup]) -> None:
-    for cell in (a_test(), new_code_cell("1")):
-        cell.outputs = [new_output(kind, data, metadata={"text/html": {"isolated": True}, "filenames": data})]
-        made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})
-        assert acts(made) == []
-        (box,) = made.find_all(class_="box")
-        assert shown in str(box)
+    ]:
+        for kind, cell in product(("display_data", "execute_result"), (a_test(), new_code_cell("1"))):
+            about = {"text/html": {"isolated": True}, "filenames": data}
+            cell.outputs = [new_output(kind, data, metadata=about)]
+            made = page(cell, widgets={"application/vnd.jupyter.widget-state+json": {"state": {"x": 1}}})
+            assert acts(made) == []
+            (box,) = made.find_all(class_="box")
+            assert shown in str(box)
 
 
 def test_each_box_says_what_it_is(page: Callable[..., BeautifulSoup]) -> None:

@@ -246,8 +246,7 @@ def test_a_folder_of_another_account_is_left_there(course: ScratchCourse, capsys
         to_the_end(watcher)
         to_the_end(watcher)
     assert scores() == {"bo": FULL}
-    said = capsys.readouterr().err
-    assert said.count("It says that it is of bo, but the account nobody put it there") == 1
+    assert capsys.readouterr().err.count("It says that it is of bo, but the account nobody put it there") == 1
     assert "# poor" not in code("submitted", "bo")
     course.nbgrader("collect", "traps", "--update")
     assert "# poor" not in code("submitted", "bo")

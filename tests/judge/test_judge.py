@@ -123,9 +123,12 @@ SUMS = ("--function", "sums", "--trusted")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "answer, inputs, status, sentence",
-    [
+def test_what_is_said_after_one_launch(files, monkeypatch, capsys):
+    (files / "raises.py").write_text("def sums(rows): raise KeyError('no')")
+    (files / "dies.py").write_text("import os\ndef sums(rows): os._exit(3)")
+    (files / "sneaks.py").write_text("def sums(rows): return rows.sum(1) + 0 * rows.mul_(1.00001).sum()")
+    monkeypatch.setattr(trusted, "MOST_LAUNCHES", 1)
+    for answer, inputs, status, sentence in [
         ("wrong", "inputs", 3, "wrong: the answer is wrong: result[0] is "),
         ("new", "unseeded", 4, "inputs gives other values for an equal generator"),
         ("new", "fixed", 4, "inputs gives the same values each time"),
@@ -133,16 +136,10 @@ SUMS = ("--function", "sums", "--trusted")
         ("dies", "inputs", 4, "dies.py:sums ended its process."),
         ("sneaks", "inputs", 3, "wrong: the call changed its input: inputs[0, "),
         ("new", "inputs", 2, "the machine is too busy, or the ratio too near."),
-    ],
-)
-def test_what_is_said_after_one_launch(answer, inputs, status, sentence, files, monkeypatch, capsys):
-    (files / "raises.py").write_text("def sums(rows): raise KeyError('no')")
-    (files / "dies.py").write_text("import os\ndef sums(rows): os._exit(3)")
-    (files / "sneaks.py").write_text("def sums(rows): return rows.sum(1) + 0 * rows.mul_(1.00001).sum()")
-    monkeypatch.setattr(trusted, "MOST_LAUNCHES", 1)
-    ended = race_command.main([f"{answer}.py", "old.py", *TWO, *SUMS, "--inputs", inputs])
-    said = capsys.readouterr()
-    assert ended == status and sentence in (said.err if status == 4 else said.out)
+    ]:
+        ended = race_command.main([f"{answer}.py", "old.py", *TWO, *SUMS, "--inputs", inputs])
+        said = capsys.readouterr()
+        assert ended == status and sentence in (said.err if status == 4 else said.out)
 
 
 @pytest.mark.slow

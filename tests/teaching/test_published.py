@@ -18,8 +18,8 @@ FIGURE = FOUND | {"before": 3, "after": 2.0, "unit": "ms", "better": "less", "ra
 # The twelve rows that only a GPU decides, with what is published on them.
 WORDS = {
     **dict.fromkeys(("A4", "A5", "D1", "D2", "E3", "F25"), "holds when …"),
-    **dict.fromkeys(("A2", "B5", "F2"), "not settled"),
-    **{"F24": "holds", "F40": "not enough", "D3": "not answered"},
+    **dict.fromkeys(("A2", "B5", "F2"), "mixed"),
+    **{"F24": "holds", "F40": "one source only", "D3": "no figure counts"},
 }
 
 
@@ -90,16 +90,16 @@ def test_verdicts_on_made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
         return decide("A5")[0]
 
     other = {"source": 1}
-    assert word([]) == word(some(2, aside="batch")) == "not answered"
-    assert word(some(2, 2, 2)) == "not enough" and word(some(2), some(1.1, **other)) == "holds"
-    assert word(some(2), some(1.09, **other)) == "not settled"
+    assert word([]) == word(some(2, aside="batch")) == "no figure counts"
+    assert word(some(2, 2, 2)) == "one source only" and word(some(2), some(1.1, **other)) == "holds"
+    assert word(some(2), some(1.09, **other)) == "mixed"
     assert word(some(2, 2, 2), some(1, **other)) == "holds"
     assert word(some(1, 1, 1), some(2, **other)) == "does not pay"
-    assert word(some(2), some(1, aside="batch", **other)) == "not enough"
+    assert word(some(2), some(1, aside="batch", **other)) == "one source only"
     on, off = {"when": "it is dry"}, {"unless": "it is dry"}
     assert word(some(2, **on), some(2, **on, **other), some(1, **off)) == "holds when …"
     assert "When it is dry: 2×; otherwise 1×." in decide("A5")[1]
-    assert word(some(2, 2, **on), some(1, **off, **other)) == "not settled"  # one source where it holds
+    assert word(some(2, 2, **on), some(1, **off, **other)) == "mixed"  # one source where it holds
     assert word(some(2, **on), some(2, **on, **other), some(1, 2, **off)) == "holds"  # parted by nothing
     assert word(some(2, **on), some(2, **on, **other), some(1, **off), some(9)) == "holds when …"
     assert "on neither side 1" in decide("A5")[2]
