@@ -199,11 +199,26 @@ def _no_denormals() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
+@contextmanager
+def _no_huge_pages() -> Iterator[None]:
+    """New memory comes in pages of the usual size, even where the system or the program asks for others."""
+    if sys.platform != "linux":
+        raise ValueError("Only Linux can be told to give a process none.")
+    set_, get, library = 41, 42, ctypes.CDLL(None)  # PR_SET_THP_DISABLE, PR_GET_THP_DISABLE
+    before = library.prctl(get, 0, 0, 0, 0)
+    library.prctl(set_, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        library.prctl(set_, before, 0, 0, 0)
+
+
 CAUSES: dict[str, Around] = {
     "page faults": nullcontext,  # what is timed without them has a process of its own
     "recording": torch.no_grad,
     "threads": partial(threads, 1),
     "denormals": _no_denormals,
+    "huge pages": _no_huge_pages,
     "cold start": nullcontext,  # what is timed follows a call that is not
 }
 ANYWHERE = {"recording", "cold start"}
