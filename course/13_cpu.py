@@ -947,7 +947,7 @@ else:
     print("Skipped: not available here.")
 
 # %% [markdown]
-# About the same, or even slower: the checks before each call take about as long as the five small operations.
+# About the same, on some CPUs slower: the checks before each call take about as long as the five small operations.
 #
 # ### Without vectors
 #

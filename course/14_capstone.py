@@ -1044,7 +1044,7 @@ compare(
 
 # %% [markdown]
 # The same curve and the same table. The convolution's backward pass, which stood at the head of the profile, is a product of
-# matrices now. (It gains on one recorded CPU of two; on an H200 it loses, 0.81×.) The price: 576 numbers a picture instead
+# matrices now. (On the recorded CPUs it gains a fifth or less; on an H200 it loses, 0.81×.) The price: 576 numbers a picture instead
 # of 256, and code that no longer says "convolution". Whether that is worth it, is for you to say. It is not among the
 # versions of section 13.
 

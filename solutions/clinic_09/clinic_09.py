@@ -440,12 +440,14 @@ def hospitals(generator, device, samples=48):
 # *Hard, 45 minutes.* Write `diagnosis()`, before you mend anything. It returns a dict with the names of the ten
 # pieces. Each value is a tuple of three:
 #
-# - the line, copied from the piece: the one that you would change, or that costs the time; `""` if there is none;
+# - the line, copied from the piece: the one that you would change, or that costs the time; `""` if there is none. Where
+#   several share the guilt, any of them counts;
 # - the cause: a word of `CAUSES`. A word may fit several pieces, or none;
 # - the gain: how many times as fast the mended piece will be; `1` where nothing is wrong.
 #
 # So it looks: `{"a_piece": ("rows = table[numbers]", "copied", 3.5), "another_piece": ("", "nothing", 1), …}`. The test
-# below looks at the form only. In grading, your diagnosis is read as it stands: a guess costs no points.
+# below looks at the form only. In grading, your diagnosis is read as it stands: say something of every piece. A guess
+# costs no points.
 
 # %% id="pieces" role="given"
 first = forecast, keypoints, federated_round, triplet_report, strangeness
