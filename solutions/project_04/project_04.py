@@ -14,8 +14,8 @@
 # **Two times.** After the first date, your instructor may show the three fastest answers whose authors agree (a line
 # `# you may show this` in the cell says so), without names. Until the second date you may hand in again.
 #
-# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 04; what a
-# project is, stands [here](../../course/project_04.ipynb). 30 points, about 230 minutes.
+# Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 04. What a
+# project is, says [its page](../../course/project_04.ipynb). 30 points, about 230 minutes.
 
 # %% id="setup" role="given"
 from pathlib import Path
@@ -42,7 +42,8 @@ LABELS = [CLASSES.index(file.parent.name) for file in FILES]
 #
 # - `pictures`: list of NumPy arrays of uint8, `(H, W, 3)`, or `(H, W)` where a picture is grey; each of its own size.
 #   `labels`: list of integers. `draws`: `int64` tensor of shape `(N, 4)`: which picture, top and left of the square
-#   that is cut out, and 1 where it is mirrored. A picture may be drawn often, or not at all; *N* may be 0.
+#   that is cut out, and 1 where it is mirrored. The square lies within the 96 × 96 pixels that each picture
+#   becomes, and its side is 8 or more. A picture may be drawn often, or not at all; *N* may be 0.
 # - returns: list of tuples `(images, features, targets)`: `float32` of shape `(B, 3, side, side)`, `float32` of shape
 #   `(B, 60)`, `int64` of shape `(B,)`. The last batch may be smaller.
 
@@ -161,17 +162,16 @@ def an_epoch(generator, device):
 # %% [markdown]
 # ## Your journal
 #
-# *Easy, 20 minutes.* Write `foretold()`, before you change anything. It returns a dict: what you think is the largest part, and
+# *Easy, 20 minutes.* Write `foretold()`, before you mend anything. It returns a dict: what you think is the largest part, and
 # how many times as fast the code will be without its waste (`"first"`), and after all that you mean to do (`"all"`).
 #
 # ```python
 # return {"largest part": "…", "first": 1.5, "all": 10}
 # ```
 #
-# A number gives its points where the grader measures it so of your versions: `"first"` to within 1.5 times, `"all"` to
-# within 2 times.
+# A number gives its points if the grader measures your version within 1.5 times of `"first"`, and within 2 times of `"all"`.
 #
-# <details><summary>Hint 1</summary>Leave one part out, and measure the whole: chapter 14 and the clinic show how.</details>
+# <details><summary>Hint 1</summary>Leave one part out, and measure the whole: the clinic shows how.</details>
 # <details><summary>Hint 2</summary>Count how often each part runs in an epoch, and how often it would have to.</details>
 
 
@@ -202,8 +202,9 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% [markdown]
 # ## 1. The first change
 #
-# *Medium, 60 minutes.* Write `epoch_first`: the same code, with the waste of **one** part gone, the one that you named. It must be
-# 1.4 times as fast or more. (A subclass of `Pictures` with one method mended is enough.)
+# *Medium, 60 minutes.* Write `epoch_first`: the same code, with the waste of **one** part gone, the one that you named: a
+# method, or several with one cause. It must be 1.4 times as fast or more. (A subclass
+# of `Pictures` with one method mended is enough.)
 
 
 # %% id="epoch_first" role="answer"
@@ -243,6 +244,10 @@ from autograder.judging.race import as_foretold
 # ## 2. All that you can
 #
 # *Hard, 150 minutes.* Write `epoch`: the same batches, as fast as you can make them.
+#
+# The last race gives all of its points for the ratio that it asks for (`at_least`), and below it they grow with the
+# logarithm of what you reach. Three tests are hidden, with 7 of the 30 points: cases at the edge, and what you foretold.
+# Numbers of type `float32` may differ by a ten-thousandth of their size.
 
 
 # %% id="epoch" role="answer"

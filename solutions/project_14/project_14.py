@@ -4,9 +4,8 @@
 # One piece of code, as it stands in a real repository: it asks a recommender for the best items of each user, and reports
 # how good they are, for each group of users. It is right, and slow in more than one place. Nobody names them.
 #
-# Make it as fast as you can, and keep a journal. How points grow, what the journal is for, and why there are two dates, stands on
-# [the page of the first project](../../course/project_04.ipynb). All points for speed are for two thirds of what the course's own
-# answer reached.
+# Make it as fast as you can, and keep a journal. What the journal is for, and why there are two dates, stands on [the page of
+# the first project](../../course/project_04.ipynb). All points for speed are for two thirds of what the course's own answer reached.
 #
 # Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 00 to 14.
 # 30 points, about 230 minutes.
@@ -115,7 +114,9 @@ class Evaluation:
         return (pairs[:, 1] == item).sum().item()
 
     def novelty(self, best, group):
-        """Bits of surprise: what half of the group has seen has one, and what nobody has, as many as what one has."""
+        """The mean surprise in bits, 0 of no items. An item that half of the group has seen has 1 bit; one that nobody
+        has seen counts as if one had.
+        """
         members = (self.groups == group).sum().item()
         bits = [math.log2(members / max(self.times(item, group), 1)) for item in best]
         return sum(bits) / max(len(bits), 1)
@@ -201,10 +202,10 @@ def squares_and_colours(generator, device):
 # %% [markdown]
 # ## Your journal
 #
-# *Easy, 20 minutes.* Write `foretold()`, before you change anything. It returns what you think is the largest part, and two
+# *Easy, 20 minutes.* Write `foretold()`, before you mend anything. It returns what you think is the largest part, and two
 # gains, such as `{"largest part": "…", "first": 1.5, "all": 10}`: how many times as fast the code will be without the waste of
-# that part, and after all that you mean to do. They must be so of your versions when the grader measures them: `"first"` to
-# within 1.5 times, `"all"` to within 2 times.
+# that part, and after all that you mean to do. A number gives its points if the grader measures your version within 1.5 times
+# of `"first"`, and within 2 times of `"all"`.
 #
 # <details><summary>Hint 1</summary>Leave one part out, or let it return what costs nothing, and measure the whole.</details>
 # <details><summary>Hint 2</summary>Count what happens for each user, for each item of a list, for each colour that was seen.</details>
@@ -237,8 +238,9 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% [markdown]
 # ## 1. The first change
 #
-# *Medium, 60 minutes.* Write `evaluation_first`: the same code, with the waste of **one** part gone, the one that you named. It
-# must be 1.4 times as fast or more. (A subclass of `Evaluation` with one method mended is enough.)
+# *Medium, 60 minutes.* Write `evaluation_first`: the same code, with the waste of **one** part gone, the one that you named: a
+# method, or several with one cause. It must be 1.4 times as fast or more. (A subclass
+# of `Evaluation` with one method mended is enough.)
 
 
 # %% id="evaluation_first" role="answer"
@@ -277,6 +279,10 @@ from autograder.judging.race import as_foretold
 # ## 2. All that you can
 #
 # *Hard, 150 minutes.* Write `evaluation`: the same lists and the same report, as fast as you can make them.
+#
+# The last race gives all of its points for the ratio that it asks for (`at_least`), and below it they grow with the
+# logarithm of what you reach. Three tests are hidden, with 7 of the 30 points: cases at the edge, and what you foretold.
+# Numbers of type `float32` may differ by a ten-thousandth of their size.
 
 
 # %% id="evaluation" role="answer"

@@ -12,7 +12,7 @@
 # `# you may show this` in the cell says so), without names; until the second date you may hand in again.
 #
 # Nothing here needs a GPU; it is raced on the CPU, with one thread. The causes are those of chapters 15 to 19 and of
-# earlier ones; what a project is, stands [here](../../course/project_19.ipynb). 30 points, about 230 minutes.
+# earlier ones. What this code does, says [its page](../../course/project_19.ipynb). 30 points, about 230 minutes.
 
 # %% id="setup" role="given"
 from pathlib import Path
@@ -35,7 +35,7 @@ NUMBERS = [torch.tensor([ALPHABET.index(one) for one in text]) for text in TEXTS
 #
 # - `weights`: dict. `"embedding"`: `float32` of shape `(A, W)`, a row a character; `"layers"`: list of dicts with
 #   `"query"`, `"key"`, `"value"`, `"out"` of shape `(W, W)`, `"widen"` of shape `(W, V)` and `"narrow"` of shape `(V, W)`.
-#   *W* is a multiple of 8. The weights are drawn, and no training has seen them: for speed that changes nothing.
+#   *W* is a multiple of 8, *V* any width. The weights are drawn, and no training has seen them: for speed that changes nothing.
 # - `prompts`: list of `int64` tensors, the characters of each text that is begun, one at least. `endings`: list as long,
 #   with a list of `int64` tensors for each, which have one character at least. A text may have no ending at all, and
 #   there may be no text.
@@ -156,15 +156,14 @@ def eight_texts(generator, device):
 # %% [markdown]
 # ## Your journal
 #
-# *Easy, 20 minutes.* Write `foretold()`, before you change anything. It returns a dict: what you think is the largest part, and
+# *Easy, 20 minutes.* Write `foretold()`, before you mend anything. It returns a dict: what you think is the largest part, and
 # how many times as fast the code will be without its waste (`"first"`), and after all that you mean to do (`"all"`).
 #
 # ```python
 # return {"largest part": "…", "first": 1.5, "all": 10}
 # ```
 #
-# A number gives its points where the grader measures it so of your versions: `"first"` to within 1.5 times, `"all"` to
-# within 2 times.
+# A number gives its points if the grader measures your version within 1.5 times of `"first"`, and within 2 times of `"all"`.
 #
 # <details><summary>Hint 1</summary>Leave one part out, and measure the whole: chapter 14 and the clinics show how.</details>
 # <details><summary>Hint 2</summary>Count how often each part runs for a text, and how often it would have to.</details>
@@ -197,8 +196,9 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% [markdown]
 # ## 1. The first change
 #
-# *Medium, 60 minutes.* Write `complete_first`: the same code, with the waste of **one** part gone, the one that you named.
-# It must be 1.4 times as fast or more. (A subclass of `Model` with one method mended is enough.)
+# *Medium, 60 minutes.* Write `complete_first`: the same code, with the waste of **one** part gone, the one that you named: a
+# method, or several with one cause. It must be 1.4 times as fast or more. (A subclass
+# of `Model` with one method mended is enough.)
 
 
 # %% id="complete_first" role="answer"
@@ -239,6 +239,10 @@ from autograder.judging.race import as_foretold
 # ## 2. All that you can
 #
 # *Hard, 150 minutes.* Write `complete`: the same result, as fast as you can make it.
+#
+# The last race gives all of its points for the ratio that it asks for (`at_least`), and below it they grow with the
+# logarithm of what you reach. Three tests are hidden, with 7 of the 30 points: cases at the edge, and what you foretold.
+# Numbers of type `float32` may differ by a ten-thousandth of their size.
 
 
 # %% id="complete" role="answer"
