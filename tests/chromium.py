@@ -35,6 +35,7 @@ def findings_in_both_schemes(page: Page, parts: dict[str, list] | None = None, *
     found, inks = [], set()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.evaluate("new Promise(requestAnimationFrame)")  # until then its scripts know of it
         inks.add(page.evaluate("getComputedStyle(document.body).color"))
         found += [f"({scheme}) {one}" for one in findings(page, parts, **options)]
     assert len(inks) == 2

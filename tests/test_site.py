@@ -246,5 +246,5 @@ def test_it_plays_where_nothing_can_be_kept_and_tells_what_a_size_takes(visit):
         window.page.get_by_label("by a slider").first.press("End")
         window.page.get_by_role("button", name="Compare").first.click()
         assert "You said 10,000×, it was" in window.page.locator("form output").first.inner_text()
-        window.page.get_by_label("Size").press("End")
+        window.page.get_by_role("slider", name="Size").press("End")
         assert window.page.locator(".sizes output").inner_text().startswith("1,000,000 numbers: ")
