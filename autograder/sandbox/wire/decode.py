@@ -122,7 +122,7 @@ class Reader:
         return made[()] if node.scalar else made
 
     def _tensors(self, node: messages.TensorsNode) -> Iterator[torch.Tensor]:
-        dtype = _dtype(node.dtype)
+        dtype = named(torch.dtype, node.dtype)
         if len(node.shapes) != len(node.starts):
             raise Malformed("tensors without an address")
         self._nodes += len(node.shapes)
@@ -134,7 +134,7 @@ class Reader:
             yield (torch.frombuffer(data, dtype=dtype) if size else torch.empty(0, dtype=dtype)).view(shape)
 
     def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
-        dtype, shape, strides = _dtype(node.dtype), node.shape, node.strides
+        dtype, shape, strides = named(torch.dtype, node.dtype), node.shape, node.strides
         if len(shape) != len(strides):
             raise Malformed("a tensor whose strides do not fit its shape")
         if node.device == "meta":
@@ -211,11 +211,6 @@ class ProcessMemory:
 
     def close(self) -> None:
         os.close(self._file)
-
-
-def _dtype(name: str) -> torch.dtype:
-    found: torch.dtype = named(torch.dtype, name, "a tensor of an unknown dtype")
-    return found
 
 
 def outputs(shown: Sequence[messages.Shown]) -> Outputs:
