@@ -26,9 +26,10 @@ _SET_ATTRIBUTE = ((188, 5), (189, 6), (190, 7))  # setxattr, lsetxattr, fsetxatt
 _SECCOMP = (317, 277)
 
 _NEW_NAMESPACES = 0x7E020000  # all CLONE_NEW… flags
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)  # of sockets
 _ROUTE = 0  # of netlink's protocols
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-_PR_SET_SECCOMP, _PR_SET_MM = 22, 35
+_FILTER_OR_MEMORY = (22, 35)  # PR_SET_SECCOMP, PR_SET_MM
 _FORGET_THAT_IT_WAS_USED = (8, 20, 21)  # MADV_FREE, MADV_COLD, MADV_PAGEOUT
 _HUGE_PAGES = 0x40000  # MAP_HUGETLB: they are not part of what is resident
 
@@ -76,10 +77,10 @@ def program(architecture: str) -> bytes:
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), _refuse(errno.ENOSYS)]
     for numbers, block in (
         (_CLONE, [_argument(0), (_HAS_BITS, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), _give(_ALLOW)]),
-        (_SOCKET, [*_families(socket.AF_UNIX, socket.AF_INET, socket.AF_INET6), *_routing_tables()]),
-        (_SOCKETPAIR, [*_families(socket.AF_UNIX), _refuse(errno.EAFNOSUPPORT)]),
-        (_IOCTL, [_argument(1), *_but(*_TYPE_INTO_TERMINAL), _give(_ALLOW)]),
-        (_PRCTL, [_argument(0), *_but(_PR_SET_SECCOMP, _PR_SET_MM), _give(_ALLOW)]),
+        (_SOCKET, [_argument(0), *_each(_FAMILIES, _give(_ALLOW)), *_routing_tables()]),
+        (_SOCKETPAIR, [_argument(0), *_each((socket.AF_UNIX,), _give(_ALLOW)), _refuse(errno.EAFNOSUPPORT)]),
+        (_IOCTL, [_argument(1), *_each(_TYPE_INTO_TERMINAL, _refuse(errno.EPERM)), _give(_ALLOW)]),
+        (_PRCTL, [_argument(0), *_each(_FILTER_OR_MEMORY, _refuse(errno.EPERM)), _give(_ALLOW)]),
         # As on a kernel that does not know them: who asks for them does without.
         (_MADVISE, [_argument(2), *_each(_FORGET_THAT_IT_WAS_USED, _refuse(errno.EINVAL)), _give(_ALLOW)]),
         (_MMAP, [_argument(3), (_HAS_BITS, 0, 1, _HUGE_PAGES), _refuse(errno.ENOMEM), _give(_ALLOW)]),
@@ -105,22 +106,12 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _families(*allowed: int) -> list[Instruction]:
-    """Allow these families of sockets."""
-    return [_argument(0), *_each(allowed, _give(_ALLOW))]
-
-
 def _routing_tables() -> list[Instruction]:
     """Of netlink's sockets allow those that tell what network interfaces there are; refuse all others."""
     return [
         (_EQUAL, 1, 0, socket.AF_NETLINK), _refuse(errno.EAFNOSUPPORT),
         _argument(2), (_EQUAL, 0, 1, _ROUTE), _give(_ALLOW), _refuse(errno.EAFNOSUPPORT),
     ]  # fmt: skip
-
-
-def _but(*values: int) -> list[Instruction]:
-    """Refuse these values of the argument that was loaded."""
-    return _each(values, _refuse(errno.EPERM))
 
 
 def _each(values: tuple[int, ...], action: Instruction) -> list[Instruction]:
