@@ -1,8 +1,8 @@
 """What a test cell has in place of a student's functions, classes and objects (see ``judging.calls``)."""
 
 import builtins
-from collections.abc import Callable, Collection
-from functools import partialmethod
+from collections.abc import Collection
+from functools import partial, partialmethod
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch.utils._mode_utils import no_dispatch
 from ...judging.calls import AnswerError
 from ...judging.values import change_tensors, tensors
 from ...measuring.costs import counted_now
-from ...measuring.duel import Verdict
 from ..answers.answer_link import AnswerLink
 from ..racing.timed_race import TimedRace
 from ..wire import decode, messages
@@ -28,6 +27,7 @@ class Proxy:
 
     def __init__(self, link: AnswerLink, timed_race: TimedRace, target: messages.Target) -> None:
         self._link, self._timed_race, self._target = link, timed_race, target
+        self.duel = partial(timed_race.duel, target)  # as the protocol says
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Send the inputs, take over what the call changed in them, and read the result."""
@@ -64,17 +64,6 @@ class Proxy:
                 memory.add_to(counted, copied)
             cost.add(counted)
         return result
-
-    def duel(
-        self,
-        against: Callable[..., object],
-        on: Callable[..., object],
-        *,
-        threshold: float,
-        tolerance: float | None,
-    ) -> Verdict:
-        """As the protocol says."""
-        return self._timed_race.duel(self._target, against, on, threshold=threshold, tolerance=tolerance)
 
     def _take_over(
         self, given: list[Any], changed: messages.ChangedInputs, frame: Frame, inputs: Inputs

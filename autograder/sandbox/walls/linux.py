@@ -145,16 +145,13 @@ def _limit(kind: int, amount: int) -> None:
     resource.setrlimit(kind, (amount, amount))
 
 
-def quiet_files(*keep: int) -> None:
-    """Close every file but those in ``keep``; standard input, output and error lead nowhere."""
+def quiet_files(keep: int) -> None:
+    """Close every file but this one; standard input, output and error lead nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
-    start = 3
-    for number in sorted(keep):
-        os.closerange(start, number)
-        start = number + 1
-    os.closerange(start, 1 << 16)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 1 << 16)
 
 
 def children(pid: int) -> list[int]:
