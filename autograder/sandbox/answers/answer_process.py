@@ -16,6 +16,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,8 @@ class AnswerProcess:
     def on_files(self, request: messages.TakeFiles, frame: Frame) -> None:
         """Put files beside the notebook."""
         for name, content in request.files.items():
-            if folder := os.path.dirname(name):
-                os.makedirs(folder, exist_ok=True)
-            with open(name, "wb") as file:
-                file.write(content)
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_bytes(content)
         self.channel.send(messages.Hello())
 
     def on_cell(self, request: messages.RunCell, frame: Frame) -> None:
