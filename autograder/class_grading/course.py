@@ -5,7 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -59,7 +59,7 @@ class Submission:
     folder: Path
 
 
-class Course:
+class Course(AbstractContextManager["Course"]):
     """nbgrader's settings in the current folder, read the way nbgrader reads them.
 
     ``write``: the gradebook must be writable. Raises GradingError where there are no settings, or none that
@@ -86,9 +86,6 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-
-    def __enter__(self) -> "Course":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.gradebook.close()

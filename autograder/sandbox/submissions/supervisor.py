@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
@@ -108,7 +108,7 @@ class Step:
     work: float = 0.0
 
 
-class Sandbox:
+class Sandbox(AbstractContextManager["Sandbox"]):
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
     Where bubblewrap has not just shown that it holds, nothing runs: ``refusal`` says why, and what mends it.
@@ -141,9 +141,6 @@ class Sandbox:
         self._said: IO[bytes] | None = None  # what the processes wrote on stderr: a file, which is never full
         self._control: Channel | None = None
         self._to_close = ExitStack()  # what ``begin`` opened
-
-    def __enter__(self) -> "Sandbox":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
