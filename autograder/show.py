@@ -5,7 +5,7 @@ import io
 import textwrap
 import unicodedata
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ Rows = Sequence[Sequence[str]]
 HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"
 
 
-def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
+def show(text: str, html: str, data: Mapping[str, object] = {}) -> None:
     """Display ``html``, and further ``data`` of its MIME bundle, in a notebook; print ``text`` elsewhere."""
-    _display(text, {"text/html": html, **(data or {})})
+    _display(text, {"text/html": html, **data})
 
 
 def picture(figure: "Figure", alternative: str) -> None:

@@ -193,9 +193,7 @@ def _tell(comparison: Comparison, guess: object, remarks: Sequence[str]) -> None
     html += "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
     html += folded("All times", table_html(header, rows, title))
     summary = f"{title}: measured on {timings[0].device}. {LATER}"
-    kept: dict[str, object] | None = (
-        {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else None
-    )
+    kept = {CAUSES_MIME: list(map(_kept, comparison.shares))} if comparison.shares else {}
     show(text, folded(summary, html) if guess is ... else html, kept)
 
 
