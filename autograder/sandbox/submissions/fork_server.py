@@ -152,7 +152,6 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
     requests, other = pair()
     _fork(lambda: _judge(control, requests, Channel(other), used))
     other.close()
-    started: list[int] = []
     while True:
         try:
             frame = requests.receive()
@@ -160,15 +159,12 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
             to_process, to_judge = frame.files
             life = partial(_serve, assignment, to_process, namespaces, filtered, used)
             pid = _spawn(life, to_judge, namespaces)
-            started.append(pid)
             for file in frame.files:
                 os.close(file)
             requests.send(messages.Spawned(pid, namespaces))
         except Gone:
             break
     requests.close()
-    for pid in started:
-        linux.kill(pid)
     _end_all()
     for name in os.listdir(TEMPORARY):
         path = os.path.join(TEMPORARY, name)
