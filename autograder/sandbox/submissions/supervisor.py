@@ -36,23 +36,6 @@ MOST_RESTARTS = 10
 # A machine that is too noisy to time races measures itself again, and all races together wait so long for it.
 AGAIN_SECONDS, QUIET_SECONDS = 20.0, 600.0
 
-REFUSED = (
-    "{} Nothing was run. (To grade all the same, with this account's files and network in reach of a "
-    "student's code: c.RunEveryCell.without_sandbox = True in nbgrader_config.py.)"
-)
-UNCONFINED = (
-    "submissions run without a sandbox: with limits on time and memory, but with this account's files and "
-    "network in reach. {}"
-)
-NO_FILTER = (
-    "this machine does not let processes give up system calls (seccomp), so a student's code may make all "
-    "that it has the rights for."
-)
-NO_NAMESPACES = (
-    "this machine does not allow namespaces inside the sandbox, so the sandbox is started anew for each "
-    "submission, which takes some seconds."
-)
-
 Races = Literal["now", "again"]
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
 # is judged a second time: so the two share it. The first's share still decides after eleven equal signs.
@@ -120,8 +103,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     def __init__(self, *, unconfined: bool = False, account: int | None = None) -> None:
         why = proof.why_not()
-        self.refusal = REFUSED.format(why) if why and not unconfined else None
-        self.warning = UNCONFINED.format(why) if why and unconfined else None
+        self.refusal = proof.LACKS["refused"].format(why) if why and not unconfined else None
+        self.warning = proof.LACKS["unconfined"].format(why) if why and unconfined else None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
         self.strays = Strays()
@@ -129,7 +112,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._account = None if self._bubblewrap else account
         self.notice: str | None = None
         if self._bubblewrap and not memory_cgroup.delegated():
-            self.notice = memory_cgroup.NO_CGROUP
+            self.notice = proof.LACKS["no_cgroup"]
         self._machine = MachineLock()
         self._busy = Lock()  # one notebook at a time, however many threads a worker has
         self._stopped = Event()
@@ -338,13 +321,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise SandboxError(f"the process that runs submissions could not be started: {why}") from None
             self._ready, self._namespaces = True, ready.namespaces
             if self._bubblewrap and not self._namespaces:
-                self.warning = NO_NAMESPACES
+                self.warning = proof.LACKS["no_namespaces"]
                 if self._nested:
                     self._nested = False
                     self.close()
                     return self._start(cells)
             elif self._bubblewrap and not ready.filtered:
-                self.warning = NO_FILTER
+                self.warning = proof.LACKS["no_filter"]
         return self._control
 
     def _last_words(self) -> str:

@@ -12,11 +12,6 @@ from pathlib import Path
 
 MOST = 6 << 30  # bytes of all processes that run answers or given versions
 
-NO_CGROUP = (
-    "no control group is delegated to this process, so the memory of a submission is watched from time to "
-    "time, and what the kernel holds for it is bounded only in parts (docs/grading.md, One machine)."
-)
-
 
 def find(root: Path) -> Path | None:
     """The control group in which this process may make others with a limit on memory; None without one.
