@@ -1,7 +1,5 @@
 """Tables as spreadsheet programs save them, texts, JSON, names of files, and writing a file in one piece."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 
-def read_csv(path: Path) -> csv.DictReader[str]:
+def read_csv(path: Path) -> "csv.DictReader[str]":
     """The rows of a CSV file with a header, with or without a byte order mark, with commas or semicolons.
 
     Raises OSError, and UnicodeDecodeError for a file that is not in UTF-8.
