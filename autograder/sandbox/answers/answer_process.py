@@ -120,12 +120,9 @@ class AnswerProcess:
 
     def on_look(self, request: messages.Look, frame: Frame) -> None:
         """Say what a name or an attribute stands for."""
-        target, results = request.target, Results([], self.keep)
+        results = Results([], self.keep)
         try:
-            if target.of is None:
-                found = self.shell.user_ns[target.name]
-            else:
-                found = getattr(self.objects[target.of], str(target.name))
+            found = self.target(request.target)
         except (KeyError, AttributeError) as error:
             self.channel.send(raised(error))
             return
@@ -192,7 +189,7 @@ class AnswerProcess:
         return messages.Said(lines[:MOST_WARNINGS], printed)
 
     def target(self, target: messages.Target) -> Any:
-        """The function that is to be called."""
+        """What a name or an attribute stands for, or an object: what is looked for, or to be called."""
         if target.of is None:
             return self.shell.user_ns[target.name]
         found = self.objects[target.of]

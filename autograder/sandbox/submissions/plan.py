@@ -48,19 +48,14 @@ def plan(notebook: "NotebookNode") -> list[PlannedCell]:
 
 def modules(files: Mapping[str, bytes | None]) -> dict[str, str]:
     """The code of each module among the files beside a notebook, by its name."""
-    return {
-        name: _code(content)
-        for name, content in files.items()
-        if content is not None and name.endswith(".py")
-    }
-
-
-def _code(content: bytes) -> str:
-    """The text of a module, in the encoding that it names; where that fails, Python cannot read it either."""
-    try:
-        return python_text(content)
-    except (SyntaxError, UnicodeError, LookupError):
-        return content.decode(errors="replace")
+    found = {}
+    for name, content in files.items():
+        if content is not None and name.endswith(".py"):
+            try:
+                found[name] = python_text(content)
+            except (SyntaxError, UnicodeError, LookupError):  # Python cannot read it either
+                found[name] = content.decode(errors="replace")
+    return found
 
 
 def to_load(cells: list[PlannedCell]) -> Load:
