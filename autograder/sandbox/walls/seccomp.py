@@ -13,6 +13,7 @@ import os
 import platform
 import socket
 import struct
+from itertools import groupby
 from pathlib import Path
 
 # Names with their numbers on x86-64 and, where there is one, on ARM64.
@@ -89,21 +90,11 @@ def program(architecture: str) -> bytes:
     ):
         code += [(_EQUAL, 0, len(block), numbers[place]), *block]
     allowed = sorted(int(numbers[place]) for numbers in _ALLOWED if len(numbers) > place)
-    for first, last in _runs(allowed):
-        code += [(_AT_LEAST, 0, 2, first), (_GREATER, 1, 0, last), _give(_ALLOW)]
+    for _, run in groupby(enumerate(allowed), lambda one: one[1] - one[0]):  # each without gaps
+        calls = [number for _, number in run]
+        code += [(_AT_LEAST, 0, 2, calls[0]), (_GREATER, 1, 0, calls[-1]), _give(_ALLOW)]
     code.append(_refuse(errno.ENOSYS))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
-
-
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Sorted numbers as the first and last of each piece without gaps."""
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return runs
 
 
 def _routing_tables() -> list[Instruction]:
