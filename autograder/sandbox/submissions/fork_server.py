@@ -166,10 +166,9 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
             break
     requests.close()
     _end_all()
-    for name in os.listdir(TEMPORARY):
-        path = os.path.join(TEMPORARY, name)
+    for entry in list(os.scandir(TEMPORARY)):
         with suppress(OSError, RecursionError):
-            shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.remove(entry)
 
 
 def _end_all() -> None:
