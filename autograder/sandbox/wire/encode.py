@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from types import SimpleNamespace
@@ -116,12 +116,9 @@ class Inputs:
     @contextmanager
     def shared(self) -> Iterator[SharedMemory]:
         """Memory for another process, with all storages in it."""
-        shared = SharedMemory(self.size)
-        try:
+        with closing(SharedMemory(self.size)) as shared:
             self.fill(shared)
             yield shared
-        finally:
-            shared.close()
 
     def fill(self, shared: SharedMemory) -> None:
         """Copy all storages into the shared memory."""
