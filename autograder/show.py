@@ -53,10 +53,8 @@ def _display(text: str, others: dict[str, Any]) -> None:
 
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this code."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return False
+    from IPython import get_ipython
+
     return hasattr(get_ipython(), "kernel")
 
 

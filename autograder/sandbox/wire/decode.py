@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -236,10 +237,8 @@ def error(raised: messages.Raised) -> Exception:
     for name in raised.types:
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
+            with suppress(TypeError):  # some want more than a message
                 found = kind(raised.text)
-            except TypeError:  # some want more than a message
-                found = RuntimeError(raised.text)
             break
     found.__cause__ = FailedElsewhere(raised.told, raised.by_torch)
     return found
