@@ -27,7 +27,7 @@ class Storage:
     """A piece of memory of the judge's inputs, and where it lies in the shared memory."""
 
     memory: np.ndarray  # uint8, the judge's own memory
-    offset: int
+    place: slice
     owner: torch.UntypedStorage | None  # of the memory, where it belongs to a tensor
     writeable: bool
 
@@ -125,13 +125,14 @@ class Inputs:
         if (start, size) not in self._known:
             self._known[start, size] = len(self.storages)
             owner = keeper if isinstance(keeper, torch.UntypedStorage) else None
-            self.storages.append(Storage(memory_at(start, size, keeper), self.size, owner, writeable))
+            place = slice(self.size, self.size + size)
+            self.storages.append(Storage(memory_at(start, size, keeper), place, owner, writeable))
             self.size += -(-max(size, 1) // 64) * 64
         return self._known[start, size]
 
     def places(self) -> list[tuple[int, int]]:
         """Offset and size of each storage in the shared memory, for the other side."""
-        return [(storage.offset, len(storage.memory)) for storage in self.storages]
+        return [(storage.place.start, len(storage.memory)) for storage in self.storages]
 
     @contextmanager
     def shared(self) -> Iterator[SharedMemory]:
@@ -143,19 +144,16 @@ class Inputs:
     def fill(self, shared: SharedMemory) -> None:
         """Copy all storages into the shared memory."""
         for storage in self.storages:
-            shared.bytes[storage.offset : storage.offset + len(storage.memory)] = storage.memory
+            shared.bytes[storage.place] = storage.memory
 
     def changed(self, shared: SharedMemory) -> bool:
         """Whether the other side wrote into the shared memory."""
-        return any(
-            not same_bytes(shared.bytes[item.offset : item.offset + len(item.memory)], item.memory)
-            for item in self.storages
-        )
+        return not all(same_bytes(shared.bytes[one.place], one.memory) for one in self.storages)
 
     def take_changes(self, shared: SharedMemory) -> None:
         """Bring what the other side changed in the shared memory into the judge's own inputs."""
         for storage in self.storages:
-            seen = shared.bytes[storage.offset : storage.offset + len(storage.memory)]
+            seen = shared.bytes[storage.place]
             if storage.writeable and not same_bytes(seen, storage.memory):
                 storage.memory[:] = seen
 
