@@ -171,19 +171,19 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         tell(Step("starting"))
         finished = False
         try:
-            control = self._start(work.cells)
-            races = any("race(" in cell.source for cell in work.cells)
-            if races and (self.noise is None or self._noisy):
-                self._check_until_quiet(control, tell)
-            finished = self._follow(control, work, racing, executed, tell)
-        except (Gone, TooLate, Malformed):
-            self.close()
+            with suppress(Gone, TooLate, Malformed):
+                control = self._start(work.cells)
+                races = any("race(" in cell.source for cell in work.cells)
+                if races and (self.noise is None or self._noisy):
+                    self._check_until_quiet(control, tell)
+                self._follow(control, work, racing, executed, tell)
+                finished = bool(executed.seconds)  # which the judge says at its end
+            if not finished:
+                self.close()
+                what = "The judging process ended before its work was done."
+                executed.events.append({"cell": None, "what": what})
         finally:
             self._machine.release()
-        if not finished:
-            self.close()
-            what = "The judging process ended before its work was done."
-            executed.events.append({"cell": None, "what": what})
         executed.seconds["total"] = time.monotonic() - start
         if self.noise and executed.seconds.get("races"):
             strays = {"strays": round(self.strays.share, 3), "signs_only": not self.strays.are_rare}
@@ -199,36 +199,31 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         racing: int | None,
         executed: Executed,
         tell: Callable[[Step], None],
-    ) -> bool:
-        """Have the judge work, with so many cores for ``racing``, and take what it says; whether it came to
-        its end.
-        """
+    ) -> None:
+        """Have the judge work, with so many cores for ``racing``, and take what it says."""
         names = {cell.index: cell.grade_id for cell in work.cells}
         control.send(work, seconds=self._soon())
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
         tell(Step("running"))
-        finished = False
         kinds = messages.CellDone | messages.WantCores | messages.Finished | messages.Over
         while True:
-            frame = control.receive(countdown.left)
-            said = messages.parse(frame, kinds)
-            match said:
-                case messages.CellDone():
-                    _take(executed, said, names[said.index])
-                    tell(Step("running", said.index, said.work))
-                case messages.WantCores():
+            match messages.parse(control.receive(countdown.left), kinds):
+                case messages.CellDone() as done:
+                    _take(executed, done, names[done.index])
+                    tell(Step("running", done.index, done.work))
+                case messages.WantCores() as wanted:
                     before = time.monotonic()
                     tell(Step("waiting for cores"))
-                    self.strays.add(said.logs)
-                    cores = self._machine.take(racing if said.race else CHECKING)
+                    self.strays.add(wanted.logs)
+                    cores = self._machine.take(racing if wanted.race else CHECKING)
                     countdown.put_off(time.monotonic() - before)
-                    tell(Step("racing" if said.race else "running"))
+                    tell(Step("racing" if wanted.race else "running"))
                     go = messages.Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._soon())
-                case messages.Finished():
-                    finished, executed.seconds = True, dict(said.seconds)
+                case messages.Finished(seconds=seconds):
+                    executed.seconds = dict(seconds)
                 case _:
-                    return finished
+                    return
 
     def _soon(self) -> Callable[[], float]:
         """What is left of ``ANSWER_SECONDS``, which begin now; what waits for a busy machine has longer."""
