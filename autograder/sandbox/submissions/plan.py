@@ -24,10 +24,10 @@ def plan(notebook: "NotebookNode") -> list[PlannedCell]:
     """
     names = notebook.metadata.get("autograder", {}).get("names")
     exercises = solution_cells(notebook) if names is None else names
-    ordered: list[PlannedCell] = []  # from the end
-    tests: list[PlannedCell] = []  # of one exercise, and the student's cells among and before them
-    own: list[PlannedCell] = []
-    for index, cell in reversed(list(enumerate(notebook.cells))):
+    ordered: list[PlannedCell] = []
+    testing: str | None = ""  # the exercise whose tests come just now
+    start = 0  # where these begin
+    for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         data = nbgrader_data(cell)
@@ -35,15 +35,14 @@ def plan(notebook: "NotebookNode") -> list[PlannedCell]:
         name = data.get("grade_id")
         exercise = (exercise_of(name, exercises) or name) if name and role == "test" else None
         known = None if names is None else list(names.get(exercise, []))
-        planned = PlannedCell(index, role, cell.source, name, exercise, known)
-        if tests and role == "student":
-            own.append(planned)
-            continue
-        if tests and (role, exercise) != ("test", tests[0].exercise):
-            ordered += [*tests, *own]
-            tests, own = [], []
-        (tests if role == "test" else ordered).append(planned)
-    return [*ordered, *tests, *own][::-1]
+        if role == "given":
+            testing = ""
+        elif role == "test":
+            if exercise != testing:
+                testing, start = exercise, len(ordered)
+            ordered[start:] = sorted(ordered[start:], key=lambda one: one.role == "test")
+        ordered.append(PlannedCell(index, role, cell.source, name, exercise, known))
+    return ordered
 
 
 def modules(files: Mapping[str, bytes | None]) -> dict[str, str]:
