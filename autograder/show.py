@@ -91,13 +91,9 @@ def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
         for row in (header, *rows)
     ]
     widths = [max(len(part) for row in folded for part in row[i]) for i in range(len(header))]
-    lines = []
-    for number, row in enumerate(folded):
-        for parts in zip_longest(*row, fillvalue=""):
-            lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
-        if number == 0:
-            lines.append("  ".join("-" * w for w in widths))
-    return "\n".join(lines)
+    folded.insert(1, [["-" * width] for width in widths])
+    lines = (parts for row in folded for parts in zip_longest(*row, fillvalue=""))
+    return "\n".join("  ".join(map(str.ljust, parts, widths)).rstrip() for parts in lines)
 
 
 def table_markdown(header: Sequence[str], rows: Rows) -> str:
