@@ -152,8 +152,8 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
     requests, other = pair()
     _fork(lambda: _judge(control, requests, Channel(other), used))
     other.close()
-    while True:
-        try:
+    with suppress(Gone):
+        while True:
             frame = requests.receive()
             assignment = messages.parse(frame, messages.Spawn).assignment
             to_process, to_judge = frame.files
@@ -162,8 +162,6 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
             for file in frame.files:
                 os.close(file)
             requests.send(messages.Spawned(pid, namespaces))
-        except Gone:
-            break
     requests.close()
     _end_all()
     for entry in list(os.scandir(TEMPORARY)):
@@ -174,15 +172,12 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
 def _end_all() -> None:
     """End every descendant, also those whose parents ended."""
     me = os.getpid()
-    while True:
-        for pid in linux.with_descendants(me)[1:]:
-            linux.kill(pid)
-        try:
+    with suppress(ChildProcessError):  # which says that there is none any more
+        while True:
+            for pid in linux.with_descendants(me)[1:]:
+                linux.kill(pid)
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:
-            return
-        with suppress(ChildProcessError):
             os.waitpid(-1, 0)
 
 
