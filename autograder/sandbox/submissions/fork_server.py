@@ -163,22 +163,10 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
                 os.close(file)
             requests.send(messages.Spawned(pid, namespaces))
     requests.close()
-    _end_all()
+    linux.end_descendants()
     for entry in list(os.scandir(TEMPORARY)):
         with suppress(OSError, RecursionError):
             shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.remove(entry)
-
-
-def _end_all() -> None:
-    """End every descendant, also those whose parents ended."""
-    me = os.getpid()
-    with suppress(ChildProcessError):  # which says that there is none any more
-        while True:
-            for pid in linux.with_descendants(me)[1:]:
-                linux.kill(pid)
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-            os.waitpid(-1, 0)
 
 
 def _judge(control: Channel, requests: Channel, forkserver: Channel, used: int) -> None:
