@@ -65,10 +65,9 @@ def cores() -> list[int]:
 
 def _siblings(core: int) -> str:
     """What is the same for two cores that are one."""
-    try:
+    with suppress(OSError):
         return Path(_SIBLINGS.format(core)).read_text()
-    except OSError:
-        return str(core)
+    return str(core)
 
 
 def _lock_file(name: str) -> int:

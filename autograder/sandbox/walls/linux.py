@@ -179,11 +179,9 @@ def voluntary_switches(pid: int) -> int:
 
 def state(pid: int) -> str:
     """The letter of a process's state: R, S, D, T (stopped), t, Z (ended); X when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1].decode() or "X"
-    except OSError:
-        return "X"
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2][:1].decode() or "X"
+    return "X"
 
 
 def states(pid: int) -> str:
