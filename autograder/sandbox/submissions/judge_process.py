@@ -182,7 +182,7 @@ class JudgeProcess:
         try:
             if go.noisy:
                 raise TooNoisy(go.noisy)
-            self._time.allow(self._work.cell_seconds)
+            self._time.begin_cell(self._work.cell_seconds)  # a race has the time of a whole cell
             yield go, logs
         finally:
             took = time.monotonic() - start
