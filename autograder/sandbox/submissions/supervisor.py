@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from ...measuring.decide import Strays
 from ..racing.machine_lock import MachineLock
 from ..walls import bubblewrap, linux, memory_cgroup, proof
 from ..wire import messages
-from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
+from ..wire.channel import Channel, Gone, Malformed, TooLate, pair
 from .plan import to_load
 
 # Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
@@ -264,7 +263,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """
         if self.refusal:
             raise SandboxError(self.refusal)
-        mine, other = socket.socketpair()
+        self._control, other = pair()
         python, environment = [sys.executable], dict[str, str]()
         group = temporary = None
         if self._bubblewrap:
@@ -294,7 +293,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 extra_groups=None if self._account is None else [],
             )
         self._to_close.callback(self._end, self._process)
-        self._control, self._ready = over_file(mine.detach()), False
+        self._ready = False
         self._to_close.callback(self._control.close)
 
     def _start(self, cells: list[messages.PlannedCell]) -> Channel:
