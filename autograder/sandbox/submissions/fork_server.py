@@ -94,7 +94,7 @@ def _load(first: messages.Load) -> None:
         shell.transform_cell(source)
     for number in range(len(PROBES)):
         costs(answer_process.probe, number)  # the first count loads what counting needs
-    if first.meta:
+    if any("meta" in source for source in first.given):  # torch's meta device
         with suppress(Exception):  # it is about torch's inside, and without it starting takes longer
             _show_to_compiler()
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: 500 modules

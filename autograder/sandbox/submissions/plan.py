@@ -70,4 +70,4 @@ def to_load(cells: list[PlannedCell]) -> Load:
                 modules.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules.add(node.module)
-    return Load(sorted(modules), given, any("meta" in source for source in given))
+    return Load(sorted(modules), given)
