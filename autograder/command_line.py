@@ -39,7 +39,7 @@ class CommandError(Exception):
         self.words = words
 
 
-class Misuse(CommandError):
+class Misuse(Exception):
     """The options of a command contradict each other."""
 
 
@@ -100,8 +100,6 @@ def reported(act: Callable[[], int | None], stopped: str = "Stopped.", failed: i
     warnings.filterwarnings("ignore", module=r"nbgrader\.")
     try:
         return act() or 0
-    except Misuse:
-        raise
     except (CommandError, OSError, ImportError) as error:
         if isinstance(error, ImportError) and error.name != "autograder.sandbox":  # which says what it needs
             raise

@@ -1,16 +1,16 @@
-"""Tables as spreadsheet programs save them, texts and names of files, and writing a file in one piece."""
-
-from __future__ import annotations
+"""Tables as spreadsheet programs save them, texts, JSON, names of files, and writing a file in one piece."""
 
 import csv
 import io
+import json
 import os
 import re
 from importlib.util import decode_source
 from pathlib import Path
+from typing import Any
 
 
-def read_csv(path: Path) -> csv.DictReader[str]:
+def read_csv(path: Path) -> "csv.DictReader[str]":
     """The rows of a CSV file with a header, with or without a byte order mark, with commas or semicolons.
 
     Raises OSError, and UnicodeDecodeError for a file that is not in UTF-8.
@@ -25,6 +25,14 @@ def python_text(content: bytes) -> str:
     if b"punycode" in b"".join(content.split(b"\n", 2)[:2]).lower():  # a few megabytes can take an hour
         raise LookupError("it is in Punycode")
     return decode_source(content)
+
+
+def json_in(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; an empty one, where there is none that can be read."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError):
+        return {}
 
 
 def file_name(text: str) -> str:

@@ -5,7 +5,7 @@ import io
 import textwrap
 import unicodedata
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ Rows = Sequence[Sequence[str]]
 HERE, RECORDED, GUESS, LIMIT, INK = "#0072B2", "#E69F00", "#CC79A7", "#009E73", "#333333"
 
 
-def show(text: str, html: str, data: dict[str, object] | None = None) -> None:
+def show(text: str, html: str, data: Mapping[str, object] = {}) -> None:
     """Display ``html``, and further ``data`` of its MIME bundle, in a notebook; print ``text`` elsewhere."""
-    _display(text, {"text/html": html, **(data or {})})
+    _display(text, {"text/html": html, **data})
 
 
 def picture(figure: "Figure", alternative: str) -> None:
@@ -53,10 +53,8 @@ def _display(text: str, others: dict[str, Any]) -> None:
 
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this code."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return False
+    from IPython import get_ipython
+
     return hasattr(get_ipython(), "kernel")
 
 
@@ -93,13 +91,9 @@ def table_text(header: Sequence[str], rows: Rows, width: int = 60) -> str:
         for row in (header, *rows)
     ]
     widths = [max(len(part) for row in folded for part in row[i]) for i in range(len(header))]
-    lines = []
-    for number, row in enumerate(folded):
-        for parts in zip_longest(*row, fillvalue=""):
-            lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
-        if number == 0:
-            lines.append("  ".join("-" * w for w in widths))
-    return "\n".join(lines)
+    folded.insert(1, [["-" * width] for width in widths])
+    lines = (parts for row in folded for parts in zip_longest(*row, fillvalue=""))
+    return "\n".join("  ".join(map(str.ljust, parts, widths)).rstrip() for parts in lines)
 
 
 def table_markdown(header: Sequence[str], rows: Rows) -> str:

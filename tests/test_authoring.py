@@ -69,7 +69,7 @@ def notebooks(course: Path) -> dict[Path, tuple[int, bytes]]:
 def test_building_twice_gives_the_same_also_of_a_script_that_jupyterlab_wrote(course):
     source = course / "course/01_one.py"
     fresh = builder.build(source)
-    assert fresh == builder.build(source) and fresh.metadata.kernelspec == builder.KERNEL
+    assert fresh == builder.build(source) and fresh.metadata == builder.METADATA
     assert [cell.id for cell in fresh.cells] == ["colab", "cell-0", "cell-1", "cell-2"]
     jupytext.write(fresh, source, fmt="py:percent")
     assert "google.colab" in source.read_text() and builder.build(source) == fresh
@@ -247,7 +247,7 @@ def test_build_and_build_again(course, capsys):
     assert [cell.execution_count for cell in builder.code_cells(chapter)] == [1, 2, 3]
     assert chapter.cells[2].outputs[0].text == "course\n"
     assert chapter.cells[3].outputs[0].data["text/plain"] == "2"
-    assert chapter.metadata == {"kernelspec": builder.KERNEL, "language_info": builder.LANGUAGE}
+    assert chapter.metadata == builder.METADATA
     assert all(not cell.metadata for cell in chapter.cells[1:])
     exercise = (course / "exercises/01_one/01_one.ipynb").read_text()
     assert "the answer" not in exercise and "abab" not in exercise and "twice(1) == 2" in exercise

@@ -133,8 +133,10 @@ def test_the_courses_own_answers_and_cells_have_no_words_that_an_instructor_look
 def test_every_exercise_has_a_level_and_tests_that_a_student_can_run():
     for name in (path.stem for path in SOLUTIONS):
         found = course_map.chapter(name, ROOT / "course")
-        assert len(found.levels) == len(found.tests) and all(found.tests.values()), name
-        assert set(found.levels) <= {"easy", "medium", "hard"}, name
+        exercises = (ROOT / "exercises" / name / f"{name}.ipynb").read_text(encoding="utf-8")
+        levels = re.findall(r"\*(\w+), \d+ minutes\.\*", exercises)
+        assert len(levels) == len(found.tests) and all(found.tests.values()), name
+        assert set(levels) <= {"Easy", "Medium", "Hard"}, name
 
 
 # Chapters that breathe: how long they are, what their heads say, and who makes the guesses.

@@ -21,6 +21,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import jupytext
+import msgspec
 import nbformat
 from nbformat import NotebookNode
 
@@ -31,14 +32,7 @@ from .colab import colab_cell, is_colab_cell
 from .headers import apply_header, lighter
 from .sources import BuildError, address, chapter_sources, find_root, solution_sources, write_address
 
-KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-LANGUAGE = {
-    "file_extension": ".py",
-    "mimetype": "text/x-python",
-    "name": "python",
-    "nbconvert_exporter": "python",
-    "pygments_lexer": "ipython3",
-}
+METADATA = msgspec.toml.decode(Path(__file__).with_name("notebook_metadata.toml").read_bytes())
 SECONDS_A_CELL = 600
 PROCESSES = 5  # that measure each comparison: one tells nothing of what changes from process to process
 PAGES = ("claims", "index")  # show what the chapters and exercises say, so they are built after any of them
@@ -64,7 +58,7 @@ def build(source: Path) -> NotebookNode:
     notebook = jupytext.reads(lighter(source.read_text(encoding="utf-8")), fmt="py:percent")
     # JupyterLab writes this cell into a script when somebody saves the notebook.
     notebook.cells = [cell for cell in notebook.cells if not is_colab_cell(cell)]
-    notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
+    notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for position, cell in enumerate(notebook.cells):
         cell.metadata.pop("lines_to_next_cell", None)  # jupytext's note on blank lines in the script
@@ -150,7 +144,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
     client = NotebookClient(
         notebook,
         timeout=SECONDS_A_CELL,
-        kernel_name=KERNEL["name"],
+        kernel_name=METADATA["kernelspec"]["name"],
         resources={"metadata": {"path": str(folder)}},
         force_raise_errors=True,
         record_timing=False,
@@ -174,7 +168,7 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
             slow = isinstance(error, CellTimeoutError)
             why = f"more than {SECONDS_A_CELL} s" if slow else "the kernel died"
             raise BuildError(f"{_where(started[-1])}: {why}") from None
-    notebook.metadata = NotebookNode(kernelspec=KERNEL, language_info=LANGUAGE)
+    notebook.metadata = nbformat.from_dict(METADATA)
 
 
 def tidy_outputs(notebook: NotebookNode, root: Path) -> None:

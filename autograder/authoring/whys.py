@@ -115,11 +115,8 @@ def _parted(paragraphs: list[str], asks: bool) -> tuple[list[str], list[str]]:
     end, within = len(paragraphs), False
     for place, paragraph in enumerate(paragraphs):
         if paragraph.startswith("#") and not within:
-            end = place
-            break
+            return paragraphs[:place], paragraphs[place:]
         within ^= paragraph.count("```") % 2 == 1
-    if end < len(paragraphs):
-        return paragraphs[:end], paragraphs[end:]
     while end and (paragraphs[end - 1].endswith(("?", ":")) or (asks and end == len(paragraphs))):
         end -= 1
     answer, rest = paragraphs[:end], paragraphs[end:]

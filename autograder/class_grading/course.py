@@ -5,7 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -22,7 +22,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from tornado.log import app_log
 from traitlets import TraitError
 
-from ..files import write_whole
+from ..files import json_in, write_whole
 from ..nbgrader_plugin.entries import TABLE, read_table
 from ..nbgrader_plugin.execute import RunEveryCell
 from ..nbgrader_plugin.patches import autograded_folder, owner
@@ -59,7 +59,7 @@ class Submission:
     folder: Path
 
 
-class Course:
+class Course(AbstractContextManager["Course"]):
     """nbgrader's settings in the current folder, read the way nbgrader reads them.
 
     ``write``: the gradebook must be writable. Raises GradingError where there are no settings, or none that
@@ -86,9 +86,6 @@ class Course:
             self.without_sandbox = step.without_sandbox
         except TraitError as error:
             raise GradingError(f"{SETTINGS} has a setting that nbgrader refuses: {error} Mend it.") from None
-
-    def __enter__(self) -> "Course":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.gradebook.close()
@@ -159,7 +156,7 @@ class Course:
 
     def forced_since(self, students: Iterable[str]) -> str:
         """Since when ``--force`` grades these students (none: all) again, until ``forced_to_the_end``."""
-        wanted, before = sorted(students), _json_in(self._note(".forced.json"))
+        wanted, before = sorted(students), json_in(self._note(".forced.json"))
         if before.get("students") == wanted and "since" in before:
             return str(before["since"])
         since = datetime.now(timezone.utc).isoformat(timespec="microseconds")
@@ -223,7 +220,7 @@ class Course:
     def record(self, data: dict[str, Any] | None = None) -> dict[str, Any]:
         """Keep what is to be known about the last run, or give it back."""
         if data is None:
-            return _json_in(self._note(".json"))
+            return json_in(self._note(".json"))
         with suppress(OSError):  # a full disk was reported before
             write_whole(self._note(".json"), json.dumps(data, indent=1))
         return data
@@ -248,13 +245,6 @@ class Course:
 
     def _note(self, kind: str) -> Path:
         return self.root / ".grading" / f"{self.assignment}{kind}"
-
-
-def _json_in(path: Path) -> dict[str, Any]:
-    """What a file says; nothing where there is none that can be read."""
-    with suppress(OSError, ValueError):
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    return {}
 
 
 def require_known(assignment: str, names: Iterable[str]) -> None:

@@ -110,11 +110,7 @@ def main(file: str, device: str) -> None:
     with suppress(Gone):
         while True:
             frame = control.receive()
-            for pid in linux.with_descendants(os.getpid())[1:]:
-                linux.kill(pid)
-            with suppress(ChildProcessError):
-                while True:
-                    os.waitpid(-1, 0)
+            linux.end_descendants()
             if os.fork() == 0:
                 control.close()
                 _launch(over_file(frame.files[0]), messages.parse(frame, Begin), frame.files[1:], device)

@@ -104,7 +104,7 @@ class _GivenInputs(GivenInputs):
         for storage in self.inputs.storages:
             if storage.owner is None:
                 raise TypeError("the inputs of a race on a device are tensors and plain values.")
-            flat[storage.offset : storage.offset + len(storage.memory)] = storage.tensor
+            flat[storage.place] = storage.tensor
         self.bytes = flat.to(device)
 
 

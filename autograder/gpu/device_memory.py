@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import torch
 
 from ..measuring.duel import DuelError
-from ..sandbox.wire.shared_memory import SharedMemory
+from ..sandbox.wire.encode import SharedMemory
 
 _PEERS_LATER = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
 

@@ -83,11 +83,9 @@ def remember(function: Function, check: tuple[str, ...], wrong: str = "") -> Non
 
 def found_wrong(function: Function) -> str:
     """A case in which a check last found ``function`` wrong in this session; "" where none did."""
-    try:
-        checks = _checked.get(function, {})
-    except TypeError:
-        return ""
-    return next(filter(None, checks.values()), "")
+    with suppress(TypeError):
+        return next(filter(None, _checked.get(function, {}).values()), "")
+    return ""
 
 
 def call(function: Function, arguments: tuple[object, ...], said: list[str]) -> object:

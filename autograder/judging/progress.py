@@ -3,11 +3,11 @@
 It is one small file on this machine, which its owner may read and delete. Nothing is sent anywhere.
 """
 
-import json
 from collections import Counter, defaultdict
 from datetime import date
 from pathlib import Path
 
+from ..files import json_in
 from ..measuring import store
 from ..roles import calls_of, exercise_of, parsed
 
@@ -41,7 +41,7 @@ def note_outcome(word: str) -> int:
 
 def passed() -> dict[str, dict[str, str]]:
     """Chapter → its test cells that have passed, each with the day of the first time."""
-    return store.read(NAME) or {}
+    return store.read(NAME)
 
 
 def exercises_in(notebook: Path) -> dict[str, dict[str, str]]:
@@ -49,12 +49,8 @@ def exercises_in(notebook: Path) -> dict[str, dict[str, str]]:
 
     Empty where there is no such notebook.
     """
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError):
-        return {}
     found: dict[str, dict[str, str]] = {}
-    for cell in cells:
+    for cell in json_in(notebook).get("cells", []):
         about, source = cell["metadata"].get("nbgrader", {}), "".join(cell["source"]).strip()
         if about.get("solution"):
             found[about["grade_id"]] = {}

@@ -1,6 +1,5 @@
 """race: is the answer fast enough, against the given slow version, on this machine, in this run?"""
 
-import json
 import math
 import secrets
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from ..files import json_in
 from ..measuring import store
 from ..measuring.clocks import Function, devices
 from ..measuring.costs import costs
@@ -207,14 +207,14 @@ def _tip(function: Function, on: Function, lap: _Lap) -> str:
 def _medal(against: Function, on: Function, ratio: float) -> list[str]:
     """What a passed race earns beside its points; in a notebook, the reader's best is kept and told."""
     name, said = " on ".join(getattr(one, "__name__", "?") for one in (against, on)), list[str]()
-    with suppress(OSError, KeyError):
-        found = json.loads(BEST.read_text(encoding="utf-8"))
+    with suppress(KeyError):
+        found = json_in(BEST)
         best, where = found["races"][name], found["machine"]["name"]
         medal = next(medal for medal, share in MEDALS.items() if ratio > share * best)
         said.append(f"{medal}. The course's best answer: {times(best)} as fast as given, on {where} (CPU).")
         said += [OFFER] if medal == "Gold" else []
     if in_notebook():
-        kept = store.read("best") or {}
+        kept = store.read("best")
         if (before := kept.get(name, 0)) > ratio:
             said.append(f"Your best so far: {times(before)}.")
         store.write("best", kept | {name: max(before, ratio)})

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 MOST_STRETCH = 10  # times its seconds is the most that a countdown lasts
 LOOK_SECONDS = 0.1
@@ -68,11 +69,9 @@ def _threads(processes: Iterable[int]) -> dict[str, tuple[int, int]]:
     """For each thread of these processes the nanoseconds on a core, and those of waiting for one."""
     found: dict[str, tuple[int, int]] = {}
     for process in processes:
-        try:
+        with suppress(OSError, ValueError):  # it has ended, or the kernel does not tell
             for thread in os.listdir(f"/proc/{process}/task"):
                 with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as file:
                     ran, waited, _ = file.read().split()
                 found[thread] = int(ran), int(waited)
-        except (OSError, ValueError):  # it has ended, or the kernel does not tell
-            continue
     return found

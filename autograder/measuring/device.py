@@ -104,7 +104,6 @@ def _cpuinfo(fact: str) -> str:
 
 def _answer(command: list[str]) -> str:
     """What a program prints; nothing where it is not there, or fails."""
-    try:
+    with suppress(OSError, subprocess.CalledProcessError):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+    return ""

@@ -51,7 +51,7 @@ def kept_as(device: str, num_threads: int) -> str:
 def rates(device: str, num_threads: int) -> dict[str, Any]:
     """Measured rates of this device, kept or new."""
     found = store.read(kept_as(device, num_threads))
-    if found is None:
+    if not found:
         found = measure_rates(device, num_threads)
         store.write(kept_as(device, num_threads), found)
     return found

@@ -7,16 +7,12 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from ..files import file_name, write_whole
+from ..files import file_name, json_in, write_whole
 
 
-def read(name: str) -> dict[str, Any] | None:
-    """What was written under ``name``, or None where there is nothing readable."""
-    try:
-        found: dict[str, Any] = json.loads(path_of(name).read_text(encoding="utf-8"))
-        return found
-    except (OSError, ValueError):
-        return None
+def read(name: str) -> dict[str, Any]:
+    """What was written under ``name``; nothing where there is nothing readable."""
+    return json_in(path_of(name))
 
 
 def write(name: str, content: dict[str, Any]) -> None:

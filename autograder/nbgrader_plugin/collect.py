@@ -12,7 +12,7 @@ import stat
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -210,14 +210,11 @@ def last_change(folder: str, about: os.stat_result) -> float:
 
 @contextmanager
 def changed_settings(directory: CourseDirectory, **values: Any) -> Iterator[None]:
-    before = {name: getattr(directory, name) for name in values}
-    try:
+    with ExitStack() as before:
         for name, value in values.items():
+            before.callback(setattr, directory, name, getattr(directory, name))
             setattr(directory, name, value)
         yield
-    finally:
-        for name, value in before.items():
-            setattr(directory, name, value)
 
 
 def copy_plain_files(source: Path, target: Path, most: int) -> None:

@@ -6,7 +6,6 @@ its notebook. Here both are graded: 0 points, and a feedback page that says what
 
 import fnmatch
 import glob
-import json
 import logging
 import os
 import secrets
@@ -28,6 +27,7 @@ from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc, rmtree
 
+from ..files import json_in
 from . import patches
 from .reading import NotPlain, UnreadableNotebook, read_notebook, read_plain, version_of_files
 
@@ -183,8 +183,8 @@ def unfinished(folder: Path, notebooks: Iterable[str]) -> bool:
 
 def notes_of(path: Path) -> dict[str, Any]:
     """What grading noted about the notebook at ``path``; nothing where it cannot be read."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return dict(json.loads(path.read_text(encoding="utf-8"))["metadata"]["autograder"])
+    with suppress(KeyError, TypeError, ValueError):
+        return dict(json_in(path)["metadata"]["autograder"])
     return {}
 
 

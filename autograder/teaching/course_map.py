@@ -17,12 +17,11 @@ HEADER = ("chapter", "reading", "exercises", "you passed")
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter as the front page shows it. ``levels`` are the words of its exercises, in order."""
+    """A chapter as the front page shows it."""
 
     name: str
     title: str
     minutes: int
-    levels: Sequence[str]
     exercise_minutes: int
     exercises: str  # their address
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
@@ -58,9 +57,8 @@ def chapter(name: str, course: Path) -> Chapter:
     address = f"../exercises/{name}/{name}.ipynb"
     notebook = course / address
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
-    tasks = re.findall(r"\*(\w+), (\d+) minutes\.\*", exercises)
-    levels, time = [level.lower() for level, _ in tasks], sum(int(minutes) for _, minutes in tasks)
-    return Chapter(name, title[1], int(minutes[1]), levels, time, address, progress.exercises_in(notebook))
+    time = sum(map(int, re.findall(r"\*\w+, (\d+) minutes\.\*", exercises)))
+    return Chapter(name, title[1], int(minutes[1]), time, address, progress.exercises_in(notebook))
 
 
 def _tasks(found: Chapter) -> str:

@@ -70,7 +70,7 @@ def guessed(
 def judged(question: str, guess: object, truth: object) -> str:
     """How near a guess came, and all so far; in a notebook, the first guess on a question is kept."""
     word = how_near(guess, truth)
-    if in_notebook() and question not in (kept := store.read(NAME) or {}):
+    if in_notebook() and question not in (kept := store.read(NAME)):
         store.write(NAME, kept | {question: [_kept(guess), _kept(truth), word]})
     return f"{word}. {tally()}".rstrip()
 
@@ -95,7 +95,7 @@ def how_near(guess: object, truth: object) -> str:
 
 def tally() -> str:
     """How near all guesses were, and to which side they lean; nothing before there are two."""
-    kept = list((store.read(NAME) or {}).values())
+    kept = list(store.read(NAME).values())
     if len(kept) < 2:
         return ""
     words = Counter(word[0] if word else how_near(guess, truth) for guess, truth, *word in kept)

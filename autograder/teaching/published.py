@@ -95,10 +95,12 @@ def _pairs(table: str, kind: str, rows: str, less: bool) -> Sequence[Point]:
     return found
 
 
-def read(path: Path) -> tuple[dict[str, str], dict[str, Published]]:
+@cache
+def collection(path: Path = FOLDER / "figures.toml") -> tuple[dict[str, str], dict[str, Published]]:
     """The reasons why a figure may stand aside, and all figures and kinds of tables by name, as in the file.
 
-    Raises ScoreError for one that breaks a rule which a program can see, with its name.
+    It is read when it is asked for: the course's own lies where no submission's code can see it. Raises
+    ScoreError for one that breaks a rule which a program can see, with its name.
     """
     content = msgspec.toml.decode(path.read_bytes())
     found = {name: made(Published, name, given, path) for name, given in content["figures"].items()}
@@ -134,12 +136,6 @@ def _wrong(one: Published, reasons: Iterable[str]) -> Iterable[str]:
             yield f"{one.before} and {one.after} give {gain:.4g}, and not {one.ratio}."
     if one.quote and not one.licence:
         yield "a source without a licence is not quoted."
-
-
-@cache
-def collection() -> tuple[dict[str, str], dict[str, Published]]:
-    """What ``read`` gives of the course's own file, which lies where no submission's code can see it."""
-    return read(FOLDER / "figures.toml")
 
 
 def published_on(claim: str) -> list[Published]:

@@ -1,7 +1,5 @@
 """Three questions at a chapter's head, about earlier chapters; what is right is worked out there and then."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence
@@ -22,6 +20,24 @@ QUESTIONS, LINES = 3, 4
 HEAD = "What do you still know? Write your answers in place of the dots, and run the cell again."
 PRE = "font-family:monospace;white-space:pre-wrap"
 AGAIN = "With dots in their place again, the cell asks new ones."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as the reader sees it, and what is right."""
+
+    chapter: str
+    ask: str
+    code: str
+    answer: Any
+    because: str
+
+    def told(self, given: object) -> str:
+        """What to say of an answer; nothing of none."""
+        if given is ...:
+            return ""
+        why = f"{self.because} ({self.chapter})"
+        return f"Right. {why}" if _same(given, self.answer) else f"It is {self.answer}, not {given!r}. {why}"
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,24 +67,6 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         [odd] = [number for number, it_is in enumerate(met, 1) if met.count(it_is) == 1]
         shown = "\n".join([code, "", *(f"{number}: {line}" for number, line in enumerate(lines, 1))])
         return Asked(self.chapter, ask, shown, odd, because)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question as the reader sees it, and what is right."""
-
-    chapter: str
-    ask: str
-    code: str
-    answer: Any
-    because: str
-
-    def told(self, given: object) -> str:
-        """What to say of an answer; nothing of none."""
-        if given is ...:
-            return ""
-        why = f"{self.because} ({self.chapter})"
-        return f"Right. {why}" if _same(given, self.answer) else f"It is {self.answer}, not {given!r}. {why}"
 
 
 def recall(chapter: str, *answers: object) -> None:

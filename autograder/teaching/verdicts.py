@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from msgspec import to_builtins
 
+from ..judging.calls import describe_error
 from ..measuring.duel import Ratio
 from ..measuring.units import times
 from ..show import show, table_html, table_text
@@ -64,7 +65,7 @@ def article_code(
         try:
             works, why = bool(right(run())), what
         except Exception as error:
-            works, why = False, f"{what}: {type(error).__name__}: {str(error).strip().splitlines()[0]}"
+            works, why = False, f"{what}: {describe_error(error).splitlines()[0]}"
     kinds = (DeprecationWarning, FutureWarning, PendingDeprecationWarning)
     outdated = any(
         # torchvision deprecates with a plain UserWarning.

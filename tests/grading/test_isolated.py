@@ -13,7 +13,7 @@ from autograder.judging.outcome import MIME
 from autograder.sandbox import Executed, Sandbox
 from autograder.sandbox.racing.machine_lock import MachineLock, cores
 from autograder.sandbox.submissions import supervisor
-from autograder.sandbox.walls import bubblewrap
+from autograder.sandbox.walls import bubblewrap, proof
 
 pytestmark = [pytest.mark.slow, pytest.mark.attack]
 
@@ -490,7 +490,7 @@ def ended(pid):
 """
     with Sandbox() as own:
         executed = run(own, look, "import os; os.path.exists('/host-proc')", "[*filter(ended, others())]")
-    assert own.warning == supervisor.NO_NAMESPACES and results(executed)[0] == "False"
+    assert own.warning == proof.LACKS["no_namespaces"] and results(executed)[0] == "False"
     assert results(executed)[1] == "[]" or [*map(int, os.uname().release.split(".")[:2])] < [6, 12]
 
 

@@ -85,11 +85,14 @@ def delegate(folder: Path) -> None:
         pytest.skip("this file system has no user attributes")
 
 
+find = memory_cgroup.delegated.__wrapped__  # again and again
+
+
 def test_memory_is_bounded_in_a_delegated_group(tmp_path: Path) -> None:
     own = a_tree(tmp_path)
-    assert memory_cgroup.find(tmp_path) is None  # nobody gave it to us
+    assert find(tmp_path) is None  # nobody gave it to us
     delegate(own)
-    assert memory_cgroup.find(tmp_path) == own
+    assert find(tmp_path) == own
     assert (own / "graders/cgroup.procs").read_text() == "42"  # the last one that was moved
     assert (own / "cgroup.subtree_control").read_text() == "+memory"
     group = memory_cgroup.make(own, "answers-1")
@@ -100,9 +103,9 @@ def test_memory_is_bounded_in_a_delegated_group(tmp_path: Path) -> None:
 
 
 def test_without_a_group_there_is_a_sentence(tmp_path: Path) -> None:
-    assert memory_cgroup.find(tmp_path) is None
+    assert find(tmp_path) is None
     delegate(a_tree(tmp_path, controllers="cpu pids"))
-    assert memory_cgroup.find(tmp_path) is None
+    assert find(tmp_path) is None
     with Sandbox() as box:
         assert (box.notice is None) == bool(memory_cgroup.delegated() or box.warning or box.refusal)
 

@@ -88,6 +88,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
     verdicts.article_code("B7", "its import", old)
     verdicts.article_code("C4", "pretrained=", old_in_torchvision)
     verdicts.article_code("B1", "mm with a vector", refuses)
+    verdicts.article_code("B1", "its assertion", Mock(side_effect=AssertionError))
     said = capsys.readouterr().out.splitlines()
     assert said == [
         "C3 holds: A buffer moves with the module.",
@@ -96,6 +97,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
         "B7 code outdated: its import",
         "C4 code outdated: pretrained=",
         "B1 code wrong: mm with a vector: RuntimeError: self must be a matrix",
+        "B1 code wrong: its assertion: AssertionError: no message",
     ]
 
 

@@ -9,9 +9,10 @@ from repository import ROOT
 from autograder.teaching import published as module
 from autograder.teaching import published_picture, scoreboard
 from autograder.teaching.claims import CLAIMS, ScoreError
-from autograder.teaching.published import Published, collection, decide, published_on, read
+from autograder.teaching.published import Published, collection, decide, published_on
 
 ASIDE, PUBLISHED = collection()
+read = collection.__wrapped__  # again and again
 FOUND = {"claim": "A5", "compares": "a step", "without": "off", "following": "on", "title": "a thread"}
 SOURCE = "https://github.com/a/b/issues/1"
 FIGURE = FOUND | {"before": 3, "after": 2.0, "unit": "ms", "better": "less", "ratio": 1.5, "address": SOURCE}

@@ -84,9 +84,7 @@ class Archive(FileNameCollectorPlugin):
         parts = path.relative_to(extractor.unpacked).parts
         if extractor.unpacks(path) or "__MACOSX" in parts or path.name.startswith("."):
             return None
-        found = self._of_the_platform(path)
-        student = self.student(found["who"]) if found else None
-        if found is None or student is None:
+        if not (found := self._of_the_platform(path)) or not (student := self.student(found["who"])):
             return None
         name = found["file"] if found.string == path.name else path.name
         first = COPY.sub("", name)

@@ -154,14 +154,10 @@ class AnswerHandle:
     """
 
     def __init__(
-        self,
-        forkserver: Channel,
-        suspicious: list[str],
-        assignment: str,
-        files: Mapping[str, bytes] | None = None,
+        self, forkserver: Channel, suspicious: list[str], assignment: str, files: Mapping[str, bytes] = {}
     ) -> None:
         self._forkserver, self.suspicious, self._assignment = forkserver, suspicious, assignment
-        self._files = dict(files or {})
+        self._files = dict(files)
         self.cells: list[str] = []
         self.shares: set[str] = set()
         self._took: dict[str, float] = {}  # seconds that each took, when it ran for the first time

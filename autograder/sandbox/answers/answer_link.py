@@ -66,11 +66,6 @@ class TimeLeft:
         """A function that says what is left of so many seconds, which begin now."""
         return Countdown(seconds, self.core_time).left
 
-    def allow(self, seconds: float) -> None:
-        """Let the cell take so long from now on."""
-        if seconds > self.cell.left():
-            self.begin_cell(seconds)
-
     def put_off(self, seconds: float) -> None:
         """So long was spent waiting for the machine."""
         self.submission.put_off(seconds)

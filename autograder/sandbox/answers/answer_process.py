@@ -16,6 +16,7 @@ import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,8 @@ class AnswerProcess:
     def on_files(self, request: messages.TakeFiles, frame: Frame) -> None:
         """Put files beside the notebook."""
         for name, content in request.files.items():
-            if folder := os.path.dirname(name):
-                os.makedirs(folder, exist_ok=True)
-            with open(name, "wb") as file:
-                file.write(content)
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_bytes(content)
         self.channel.send(messages.Hello())
 
     def on_cell(self, request: messages.RunCell, frame: Frame) -> None:
@@ -121,12 +120,9 @@ class AnswerProcess:
 
     def on_look(self, request: messages.Look, frame: Frame) -> None:
         """Say what a name or an attribute stands for."""
-        target, results = request.target, Results([], self.keep)
+        results = Results([], self.keep)
         try:
-            if target.of is None:
-                found = self.shell.user_ns[target.name]
-            else:
-                found = getattr(self.objects[target.of], str(target.name))
+            found = self.target(request.target)
         except (KeyError, AttributeError) as error:
             self.channel.send(raised(error))
             return
@@ -193,7 +189,7 @@ class AnswerProcess:
         return messages.Said(lines[:MOST_WARNINGS], printed)
 
     def target(self, target: messages.Target) -> Any:
-        """The function that is to be called."""
+        """What a name or an attribute stands for, or an object: what is looked for, or to be called."""
         if target.of is None:
             return self.shell.user_ns[target.name]
         found = self.objects[target.of]

@@ -54,7 +54,7 @@ def cores() -> list[int]:
     """The cores that this process may use, by its affinity and its container's limit; of those that share a
     core's arithmetic units (hyper-threads) only one.
     """
-    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    allowed = sorted(os.sched_getaffinity(0))
     found = list({_siblings(core): core for core in reversed(allowed)}.values())
     with suppress(OSError, ValueError):  # there is no limit
         group = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2].strip("/")
@@ -65,10 +65,9 @@ def cores() -> list[int]:
 
 def _siblings(core: int) -> str:
     """What is the same for two cores that are one."""
-    try:
+    with suppress(OSError):
         return Path(_SIBLINGS.format(core)).read_text()
-    except OSError:
-        return str(core)
+    return str(core)
 
 
 def _lock_file(name: str) -> int:

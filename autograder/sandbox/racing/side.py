@@ -22,9 +22,8 @@ from ..answers.answer_link import TimeLeft
 from ..walls import linux
 from ..wire import decode
 from ..wire.channel import Gone, Malformed, TooLate
-from ..wire.encode import Inputs
+from ..wire.encode import Inputs, SharedMemory
 from ..wire.messages import Found, Hello, PrepareRace, RaceCall, RaceInputs, Raised, Value
-from ..wire.shared_memory import SharedMemory
 
 CALL_SECONDS = 10.0
 STOPPING_SECONDS = 1e-3  # that a process may take from where it counts as stopped; it is charged for them

@@ -32,14 +32,14 @@ from .side import forked, told
 class TimedRace:
     """Races of one submission.
 
-    ``given`` gives the process that ran the given cells only, and ``given_name`` the name that a function
+    ``given`` is the process that ran the given cells only, and ``given_name`` gives the name that a function
     has there, or None; ``timing`` has cores for one race, and a list for what the given version took there
     (nothing of an answer may change how others are judged); ``error`` bounds the probability of each kind of
     wrong verdict.
     """
 
     answer: AnswerHandle
-    given: Callable[[], AnswerHandle]
+    given: AnswerHandle
     given_name: Callable[[object], str | None]
     time_left: TimeLeft
     timing: Callable[[], AbstractContextManager[tuple[Go, list[float]]]]
@@ -58,7 +58,7 @@ class TimedRace:
             raise ValueError("the given version of a race must be defined in a cell of the notebook.")
         if target.name is None or target.of is not None:
             raise TypeError("a race needs a function that the answer defines, not an object's method.")
-        processes = {"slow": (given, self.given()), "fast": (target.name, self.answer)}
+        processes = {"slow": (given, self.given), "fast": (target.name, self.answer)}
         with self.timing() as (go, logs), linux.first_kept_free(go.cores) as core:
             for name, (_, process) in processes.items():
                 with told(name):
@@ -80,7 +80,7 @@ class TimedRace:
         inputs = Inputs()
         nodes = [inputs.node(value) for value in fresh_inputs(on, secrets.randbits(63), "cpu")]
         call = Call(Target(given), nodes, {}, inputs.places(), None)
-        link = AnswerLink(self.given(), self.time_left, [])
+        link = AnswerLink(self.given, self.time_left, [])
         try:
             with inputs.shared() as shared:
                 reply, _ = link.ask(call, Returned | Raised, files=[shared.file])

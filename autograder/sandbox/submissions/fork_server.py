@@ -94,7 +94,7 @@ def _load(first: messages.Load) -> None:
         shell.transform_cell(source)
     for number in range(len(PROBES)):
         costs(answer_process.probe, number)  # the first count loads what counting needs
-    if first.meta:
+    if any("meta" in source for source in first.given):  # torch's meta device
         with suppress(Exception):  # it is about torch's inside, and without it starting takes longer
             _show_to_compiler()
         torch.neg(torch.ones(1, device="meta"))  # so does the first operation there: 500 modules
@@ -152,43 +152,21 @@ def _submission(control: Channel, namespaces: bool, filtered: bool, used: int) -
     requests, other = pair()
     _fork(lambda: _judge(control, requests, Channel(other), used))
     other.close()
-    started: list[int] = []
-    while True:
-        try:
+    with suppress(Gone):
+        while True:
             frame = requests.receive()
             assignment = messages.parse(frame, messages.Spawn).assignment
             to_process, to_judge = frame.files
             life = partial(_serve, assignment, to_process, namespaces, filtered, used)
             pid = _spawn(life, to_judge, namespaces)
-            started.append(pid)
             for file in frame.files:
                 os.close(file)
             requests.send(messages.Spawned(pid, namespaces))
-        except Gone:
-            break
     requests.close()
-    for pid in started:
-        linux.kill(pid)
-    _end_all()
-    for name in os.listdir(TEMPORARY):
-        path = os.path.join(TEMPORARY, name)
+    linux.end_descendants()
+    for entry in list(os.scandir(TEMPORARY)):
         with suppress(OSError, RecursionError):
-            shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
-
-
-def _end_all() -> None:
-    """End every descendant, also those whose parents ended."""
-    me = os.getpid()
-    while True:
-        for pid in linux.with_descendants(me)[1:]:
-            linux.kill(pid)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        with suppress(ChildProcessError):
-            os.waitpid(-1, 0)
+            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.remove(entry)
 
 
 def _judge(control: Channel, requests: Channel, forkserver: Channel, used: int) -> None:

@@ -40,13 +40,12 @@ class JudgeProcess:
     """Runs the cells of one submission; says after each what it showed."""
 
     def __init__(self, control: Channel, forkserver: Channel, work: RunNotebook) -> None:
-        self._control, self._forkserver, self._work = control, forkserver, work
+        self._control, self._work = control, work
         self._suspicious: list[str] = []
         self._time = TimeLeft(work.notebook_seconds)
         files = {name: content for name, content in work.files.items() if content is not None}
         self._answer = AnswerHandle(forkserver, self._suspicious, work.assignment, files)
-        self._given: AnswerHandle | None = None
-        self._given_cells: list[str] = []
+        self._given = AnswerHandle(forkserver, [], work.assignment)  # of the given cells only
         # Here, and not in the grader's process: to parse what a student wrote may take any time.
         self._looks = looks(work)
         sources = [cell.source for cell in work.cells if cell.role == "student"]
@@ -60,9 +59,7 @@ class JudgeProcess:
             self._call_limit = replace(self._call_limit, seconds=work.cell_seconds)
             if not shutil.which("g++"):
                 self._remarks += _remark(NO_COMPILER)
-        races = TimedRace(
-            self._answer, self._given_process, self._name_of, self._time, self._timing, work.error
-        )
+        races = TimedRace(self._answer, self._given, self._name_of, self._time, self._timing, work.error)
         self._names = Names(self._link, races, released_names(work.cells))
         self._shell: CellShell = CellShell.instance()
         self._shown = 0
@@ -90,8 +87,7 @@ class JudgeProcess:
             events = list(dict.fromkeys(self._suspicious))
             self._control.send(CellDone(cell.index, outputs, events, took + self._raced))
         self._answer.end()
-        if self._given:
-            self._given.end()
+        self._given.end()
         self._control.send(Finished(self._seconds))
 
     def _run(self, cell: PlannedCell) -> list[dict[str, Any]]:
@@ -109,7 +105,8 @@ class JudgeProcess:
             return self._test(cell)
         if cell.role == "given":
             outputs = self._execute(cell.source)
-            self._given_cells.append(cell.source)
+            self._given.end()  # a new process runs this cell, too
+            self._given.cells.append(cell.source)
             with suppress(TooLate, Ended):
                 self._answer.run(cell.source, self._time.of_cell)
             return outputs
@@ -177,15 +174,6 @@ class JudgeProcess:
         """The name that a value has in this notebook."""
         return next((name for name, found in self._names.items() if found is value), None)
 
-    def _given_process(self) -> AnswerHandle:
-        """A process that ran the given cells only."""
-        if self._given is None or self._given.cells != self._given_cells:
-            if self._given:
-                self._given.end()
-            self._given = AnswerHandle(self._forkserver, [], self._work.assignment)
-            self._given.cells = list(self._given_cells)
-        return self._given
-
     @contextmanager
     def _timing(self) -> Iterator[tuple[Go, list[float]]]:
         """Have cores for a race. Raises TooNoisy where the machine cannot judge."""
@@ -194,7 +182,7 @@ class JudgeProcess:
         try:
             if go.noisy:
                 raise TooNoisy(go.noisy)
-            self._time.allow(self._work.cell_seconds)
+            self._time.begin_cell(self._work.cell_seconds)  # a race has the time of a whole cell
             yield go, logs
         finally:
             took = time.monotonic() - start

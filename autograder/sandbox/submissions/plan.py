@@ -24,10 +24,10 @@ def plan(notebook: "NotebookNode") -> list[PlannedCell]:
     """
     names = notebook.metadata.get("autograder", {}).get("names")
     exercises = solution_cells(notebook) if names is None else names
-    ordered: list[PlannedCell] = []  # from the end
-    tests: list[PlannedCell] = []  # of one exercise, and the student's cells among and before them
-    own: list[PlannedCell] = []
-    for index, cell in reversed(list(enumerate(notebook.cells))):
+    ordered: list[PlannedCell] = []
+    testing: str | None = ""  # the exercise whose tests come just now
+    start = 0  # where these begin
+    for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         data = nbgrader_data(cell)
@@ -35,32 +35,26 @@ def plan(notebook: "NotebookNode") -> list[PlannedCell]:
         name = data.get("grade_id")
         exercise = (exercise_of(name, exercises) or name) if name and role == "test" else None
         known = None if names is None else list(names.get(exercise, []))
-        planned = PlannedCell(index, role, cell.source, name, exercise, known)
-        if tests and role == "student":
-            own.append(planned)
-            continue
-        if tests and (role, exercise) != ("test", tests[0].exercise):
-            ordered += [*tests, *own]
-            tests, own = [], []
-        (tests if role == "test" else ordered).append(planned)
-    return [*ordered, *tests, *own][::-1]
+        if role == "given":
+            testing = ""
+        elif role == "test":
+            if exercise != testing:
+                testing, start = exercise, len(ordered)
+            ordered[start:] = sorted(ordered[start:], key=lambda one: one.role == "test")
+        ordered.append(PlannedCell(index, role, cell.source, name, exercise, known))
+    return ordered
 
 
 def modules(files: Mapping[str, bytes | None]) -> dict[str, str]:
     """The code of each module among the files beside a notebook, by its name."""
-    return {
-        name: _code(content)
-        for name, content in files.items()
-        if content is not None and name.endswith(".py")
-    }
-
-
-def _code(content: bytes) -> str:
-    """The text of a module, in the encoding that it names; where that fails, Python cannot read it either."""
-    try:
-        return python_text(content)
-    except (SyntaxError, UnicodeError, LookupError):
-        return content.decode(errors="replace")
+    found = {}
+    for name, content in files.items():
+        if content is not None and name.endswith(".py"):
+            try:
+                found[name] = python_text(content)
+            except (SyntaxError, UnicodeError, LookupError):  # Python cannot read it either
+                found[name] = content.decode(errors="replace")
+    return found
 
 
 def to_load(cells: list[PlannedCell]) -> Load:
@@ -76,4 +70,4 @@ def to_load(cells: list[PlannedCell]) -> Load:
                 modules.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules.add(node.module)
-    return Load(sorted(modules), given, any("meta" in source for source in given))
+    return Load(sorted(modules), given)

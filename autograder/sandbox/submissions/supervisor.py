@@ -6,13 +6,12 @@ import logging
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
@@ -25,7 +24,7 @@ from ...measuring.decide import Strays
 from ..racing.machine_lock import MachineLock
 from ..walls import bubblewrap, linux, memory_cgroup, proof
 from ..wire import messages
-from ..wire.channel import Channel, Gone, Malformed, TooLate, over_file
+from ..wire.channel import Channel, Gone, Malformed, TooLate, pair
 from .plan import to_load
 
 # Cores for a submission whose answers are checked; and for a race: both sides on one, the judge on the other.
@@ -35,23 +34,6 @@ GRACE_SECONDS = 60.0
 MOST_RESTARTS = 10
 # A machine that is too noisy to time races measures itself again, and all races together wait so long for it.
 AGAIN_SECONDS, QUIET_SECONDS = 20.0, 600.0
-
-REFUSED = (
-    "{} Nothing was run. (To grade all the same, with this account's files and network in reach of a "
-    "student's code: c.RunEveryCell.without_sandbox = True in nbgrader_config.py.)"
-)
-UNCONFINED = (
-    "submissions run without a sandbox: with limits on time and memory, but with this account's files and "
-    "network in reach. {}"
-)
-NO_FILTER = (
-    "this machine does not let processes give up system calls (seccomp), so a student's code may make all "
-    "that it has the rights for."
-)
-NO_NAMESPACES = (
-    "this machine does not allow namespaces inside the sandbox, so the sandbox is started anew for each "
-    "submission, which takes some seconds."
-)
 
 Races = Literal["now", "again"]
 # A wrong verdict of each kind has a probability of at most 1 in 1,000, and a race that noise left undecided
@@ -108,7 +90,7 @@ class Step:
     work: float = 0.0
 
 
-class Sandbox:
+class Sandbox(AbstractContextManager["Sandbox"]):
     """A fork server that runs one notebook after another, each in fresh processes of its own.
 
     Where bubblewrap has not just shown that it holds, nothing runs: ``refusal`` says why, and what mends it.
@@ -120,8 +102,8 @@ class Sandbox:
 
     def __init__(self, *, unconfined: bool = False, account: int | None = None) -> None:
         why = proof.why_not()
-        self.refusal = REFUSED.format(why) if why and not unconfined else None
-        self.warning = UNCONFINED.format(why) if why and unconfined else None
+        self.refusal = proof.LACKS["refused"].format(why) if why and not unconfined else None
+        self.warning = proof.LACKS["unconfined"].format(why) if why and unconfined else None
         self.noise: dict[str, Any] | None = None
         self._noisy: str | None = None
         self.strays = Strays()
@@ -129,7 +111,7 @@ class Sandbox:
         self._account = None if self._bubblewrap else account
         self.notice: str | None = None
         if self._bubblewrap and not memory_cgroup.delegated():
-            self.notice = memory_cgroup.NO_CGROUP
+            self.notice = proof.LACKS["no_cgroup"]
         self._machine = MachineLock()
         self._busy = Lock()  # one notebook at a time, however many threads a worker has
         self._stopped = Event()
@@ -141,9 +123,6 @@ class Sandbox:
         self._said: IO[bytes] | None = None  # what the processes wrote on stderr: a file, which is never full
         self._control: Channel | None = None
         self._to_close = ExitStack()  # what ``begin`` opened
-
-    def __enter__(self) -> "Sandbox":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -191,19 +170,19 @@ class Sandbox:
         tell(Step("starting"))
         finished = False
         try:
-            control = self._start(work.cells)
-            races = any("race(" in cell.source for cell in work.cells)
-            if races and (self.noise is None or self._noisy):
-                self._check_until_quiet(control, tell)
-            finished = self._follow(control, work, racing, executed, tell)
-        except (Gone, TooLate, Malformed):
-            self.close()
+            with suppress(Gone, TooLate, Malformed):
+                control = self._start(work.cells)
+                races = any("race(" in cell.source for cell in work.cells)
+                if races and (self.noise is None or self._noisy):
+                    self._check_until_quiet(control, tell)
+                self._follow(control, work, racing, executed, tell)
+                finished = bool(executed.seconds)  # which the judge says at its end
+            if not finished:
+                self.close()
+                what = "The judging process ended before its work was done."
+                executed.events.append({"cell": None, "what": what})
         finally:
             self._machine.release()
-        if not finished:
-            self.close()
-            what = "The judging process ended before its work was done."
-            executed.events.append({"cell": None, "what": what})
         executed.seconds["total"] = time.monotonic() - start
         if self.noise and executed.seconds.get("races"):
             strays = {"strays": round(self.strays.share, 3), "signs_only": not self.strays.are_rare}
@@ -219,36 +198,31 @@ class Sandbox:
         racing: int | None,
         executed: Executed,
         tell: Callable[[Step], None],
-    ) -> bool:
-        """Have the judge work, with so many cores for ``racing``, and take what it says; whether it came to
-        its end.
-        """
+    ) -> None:
+        """Have the judge work, with so many cores for ``racing``, and take what it says."""
         names = {cell.index: cell.grade_id for cell in work.cells}
         control.send(work, seconds=self._soon())
         countdown = Countdown(work.notebook_seconds + GRACE_SECONDS, self._core_time)
         tell(Step("running"))
-        finished = False
         kinds = messages.CellDone | messages.WantCores | messages.Finished | messages.Over
         while True:
-            frame = control.receive(countdown.left)
-            said = messages.parse(frame, kinds)
-            match said:
-                case messages.CellDone():
-                    _take(executed, said, names[said.index])
-                    tell(Step("running", said.index, said.work))
-                case messages.WantCores():
+            match messages.parse(control.receive(countdown.left), kinds):
+                case messages.CellDone() as done:
+                    _take(executed, done, names[done.index])
+                    tell(Step("running", done.index, done.work))
+                case messages.WantCores() as wanted:
                     before = time.monotonic()
                     tell(Step("waiting for cores"))
-                    self.strays.add(said.logs)
-                    cores = self._machine.take(racing if said.race else CHECKING)
+                    self.strays.add(wanted.logs)
+                    cores = self._machine.take(racing if wanted.race else CHECKING)
                     countdown.put_off(time.monotonic() - before)
-                    tell(Step("racing" if said.race else "running"))
+                    tell(Step("racing" if wanted.race else "running"))
                     go = messages.Go(cores, self._noisy, self.strays.are_rare)
                     control.send(go, seconds=self._soon())
-                case messages.Finished():
-                    finished, executed.seconds = True, dict(said.seconds)
+                case messages.Finished(seconds=seconds):
+                    executed.seconds = dict(seconds)
                 case _:
-                    return finished
+                    return
 
     def _soon(self) -> Callable[[], float]:
         """What is left of ``ANSWER_SECONDS``, which begin now; what waits for a busy machine has longer."""
@@ -289,7 +263,7 @@ class Sandbox:
         """
         if self.refusal:
             raise SandboxError(self.refusal)
-        mine, other = socket.socketpair()
+        self._control, other = pair()
         python, environment = [sys.executable], dict[str, str]()
         group = temporary = None
         if self._bubblewrap:
@@ -319,7 +293,7 @@ class Sandbox:
                 extra_groups=None if self._account is None else [],
             )
         self._to_close.callback(self._end, self._process)
-        self._control, self._ready = over_file(mine.detach()), False
+        self._ready = False
         self._to_close.callback(self._control.close)
 
     def _start(self, cells: list[messages.PlannedCell]) -> Channel:
@@ -341,13 +315,13 @@ class Sandbox:
                 raise SandboxError(f"the process that runs submissions could not be started: {why}") from None
             self._ready, self._namespaces = True, ready.namespaces
             if self._bubblewrap and not self._namespaces:
-                self.warning = NO_NAMESPACES
+                self.warning = proof.LACKS["no_namespaces"]
                 if self._nested:
                     self._nested = False
                     self.close()
                     return self._start(cells)
             elif self._bubblewrap and not ready.filtered:
-                self.warning = NO_FILTER
+                self.warning = proof.LACKS["no_filter"]
         return self._control
 
     def _last_words(self) -> str:

@@ -145,16 +145,13 @@ def _limit(kind: int, amount: int) -> None:
     resource.setrlimit(kind, (amount, amount))
 
 
-def quiet_files(*keep: int) -> None:
-    """Close every file but those in ``keep``; standard input, output and error lead nowhere."""
+def quiet_files(keep: int) -> None:
+    """Close every file but this one; standard input, output and error lead nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
-    start = 3
-    for number in sorted(keep):
-        os.closerange(start, number)
-        start = number + 1
-    os.closerange(start, 1 << 16)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 1 << 16)
 
 
 def children(pid: int) -> list[int]:
@@ -182,11 +179,9 @@ def voluntary_switches(pid: int) -> int:
 
 def state(pid: int) -> str:
     """The letter of a process's state: R, S, D, T (stopped), t, Z (ended); X when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1].decode() or "X"
-    except OSError:
-        return "X"
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2][:1].decode() or "X"
+    return "X"
 
 
 def states(pid: int) -> str:
@@ -246,6 +241,18 @@ def send_signal(pid: int, number: int) -> None:
     if pid > 1:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+def end_descendants() -> None:
+    """End all that came from this process; it must have adopted those whose parents ended."""
+    me = os.getpid()
+    with suppress(ChildProcessError):  # which says that there is none any more
+        while True:
+            for pid in with_descendants(me)[1:]:
+                kill(pid)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            os.waitpid(-1, 0)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -12,16 +12,13 @@ from pathlib import Path
 
 MOST = 6 << 30  # bytes of all processes that run answers or given versions
 
-NO_CGROUP = (
-    "no control group is delegated to this process, so the memory of a submission is watched from time to "
-    "time, and what the kernel holds for it is bounded only in parts (docs/grading.md, One machine)."
-)
 
-
-def find(root: Path) -> Path | None:
+@functools.cache
+def delegated(root: Path = Path("/")) -> Path | None:
     """The control group in which this process may make others with a limit on memory; None without one.
 
-    All processes in it are moved to a group below it: the kernel gives limits to groups below only then.
+    All processes in it are moved to a group below it: the kernel gives limits to groups below only then. It
+    is found once, because afterwards this process is in another one.
     """
     with suppress(OSError, ValueError):
         own = _own(root)
@@ -34,12 +31,6 @@ def find(root: Path) -> Path | None:
             (own / "cgroup.subtree_control").write_text("+memory")
             return own
     return None
-
-
-@functools.cache
-def delegated() -> Path | None:
-    """``find`` for the real files, once: afterwards, this process is in a group below the one it was in."""
-    return find(Path("/"))
 
 
 def _own(root: Path) -> Path:

@@ -6,16 +6,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from . import bubblewrap
 
-NOT_FOUND = "bubblewrap was not found. On Debian and Ubuntu: apt install bubblewrap."
-NOT_ALLOWED = "bubblewrap is there, but this machine does not let it start a sandbox ({}). {}"
-NO_WALLS = "bubblewrap starts, but what runs inside {}."
-UBUNTU = (
-    "Ubuntu keeps namespaces from programs that it does not know: sysctl -w "
-    "kernel.apparmor_restrict_unprivileged_userns=0 allows them until the next start."
-)
-CONTAINER = "User namespaces must be allowed; in a container, by the one who starts it."
+LACKS = msgspec.toml.decode(Path(__file__).with_name("lacks.toml").read_bytes(), type=dict[str, str])
 UBUNTUS_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 NAMESPACES = ("user", "pid", "net", "ipc")
 # What a student's code would try first. It says what it could do.
@@ -26,7 +21,7 @@ def why_not() -> str | None:
     """Why nothing hostile may run on this machine, in a sentence or two; None where the sandbox holds."""
     program = shutil.which("bwrap")
     if program is None:
-        return NOT_FOUND
+        return LACKS["no_bubblewrap"]
     outside = [os.readlink(f"/proc/self/ns/{kind}") for kind in NAMESPACES]  # as in "pid:[4026531836]"
     with tempfile.NamedTemporaryFile(prefix="secret-") as secret:
         trial = subprocess.run(
@@ -37,5 +32,5 @@ def why_not() -> str | None:
     if trial.returncode:
         why = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
         forbidden = UBUNTUS_SWITCH.exists() and UBUNTUS_SWITCH.read_text().strip() == "1"
-        return NOT_ALLOWED.format(why, UBUNTU if forbidden else CONTAINER)
-    return NO_WALLS.format(trial.stdout) if trial.stdout else None
+        return LACKS["not_allowed"].format(why, LACKS["ubuntu" if forbidden else "elsewhere"])
+    return LACKS["no_walls"].format(trial.stdout) if trial.stdout else None

@@ -13,6 +13,7 @@ import os
 import platform
 import socket
 import struct
+from itertools import groupby
 from pathlib import Path
 
 # Names with their numbers on x86-64 and, where there is one, on ARM64.
@@ -26,9 +27,10 @@ _SET_ATTRIBUTE = ((188, 5), (189, 6), (190, 7))  # setxattr, lsetxattr, fsetxatt
 _SECCOMP = (317, 277)
 
 _NEW_NAMESPACES = 0x7E020000  # all CLONE_NEW… flags
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)  # of sockets
 _ROUTE = 0  # of netlink's protocols
 _TYPE_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-_PR_SET_SECCOMP, _PR_SET_MM = 22, 35
+_FILTER_OR_MEMORY = (22, 35)  # PR_SET_SECCOMP, PR_SET_MM
 _FORGET_THAT_IT_WAS_USED = (8, 20, 21)  # MADV_FREE, MADV_COLD, MADV_PAGEOUT
 _HUGE_PAGES = 0x40000  # MAP_HUGETLB: they are not part of what is resident
 
@@ -76,10 +78,10 @@ def program(architecture: str) -> bytes:
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), _refuse(errno.ENOSYS)]
     for numbers, block in (
         (_CLONE, [_argument(0), (_HAS_BITS, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), _give(_ALLOW)]),
-        (_SOCKET, [*_families(socket.AF_UNIX, socket.AF_INET, socket.AF_INET6), *_routing_tables()]),
-        (_SOCKETPAIR, [*_families(socket.AF_UNIX), _refuse(errno.EAFNOSUPPORT)]),
-        (_IOCTL, [_argument(1), *_but(*_TYPE_INTO_TERMINAL), _give(_ALLOW)]),
-        (_PRCTL, [_argument(0), *_but(_PR_SET_SECCOMP, _PR_SET_MM), _give(_ALLOW)]),
+        (_SOCKET, [_argument(0), *_each(_FAMILIES, _give(_ALLOW)), *_routing_tables()]),
+        (_SOCKETPAIR, [_argument(0), *_each((socket.AF_UNIX,), _give(_ALLOW)), _refuse(errno.EAFNOSUPPORT)]),
+        (_IOCTL, [_argument(1), *_each(_TYPE_INTO_TERMINAL, _refuse(errno.EPERM)), _give(_ALLOW)]),
+        (_PRCTL, [_argument(0), *_each(_FILTER_OR_MEMORY, _refuse(errno.EPERM)), _give(_ALLOW)]),
         # As on a kernel that does not know them: who asks for them does without.
         (_MADVISE, [_argument(2), *_each(_FORGET_THAT_IT_WAS_USED, _refuse(errno.EINVAL)), _give(_ALLOW)]),
         (_MMAP, [_argument(3), (_HAS_BITS, 0, 1, _HUGE_PAGES), _refuse(errno.ENOMEM), _give(_ALLOW)]),
@@ -88,26 +90,11 @@ def program(architecture: str) -> bytes:
     ):
         code += [(_EQUAL, 0, len(block), numbers[place]), *block]
     allowed = sorted(int(numbers[place]) for numbers in _ALLOWED if len(numbers) > place)
-    for first, last in _runs(allowed):
-        code += [(_AT_LEAST, 0, 2, first), (_GREATER, 1, 0, last), _give(_ALLOW)]
+    for _, run in groupby(enumerate(allowed), lambda one: one[1] - one[0]):  # each without gaps
+        calls = [number for _, number in run]
+        code += [(_AT_LEAST, 0, 2, calls[0]), (_GREATER, 1, 0, calls[-1]), _give(_ALLOW)]
     code.append(_refuse(errno.ENOSYS))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
-
-
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Sorted numbers as the first and last of each piece without gaps."""
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1] = runs[-1][0], number
-        else:
-            runs.append((number, number))
-    return runs
-
-
-def _families(*allowed: int) -> list[Instruction]:
-    """Allow these families of sockets."""
-    return [_argument(0), *_each(allowed, _give(_ALLOW))]
 
 
 def _routing_tables() -> list[Instruction]:
@@ -116,11 +103,6 @@ def _routing_tables() -> list[Instruction]:
         (_EQUAL, 1, 0, socket.AF_NETLINK), _refuse(errno.EAFNOSUPPORT),
         _argument(2), (_EQUAL, 0, 1, _ROUTE), _give(_ALLOW), _refuse(errno.EAFNOSUPPORT),
     ]  # fmt: skip
-
-
-def _but(*values: int) -> list[Instruction]:
-    """Refuse these values of the argument that was loaded."""
-    return _each(values, _refuse(errno.EPERM))
 
 
 def _each(values: tuple[int, ...], action: Instruction) -> list[Instruction]:

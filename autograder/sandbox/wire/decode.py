@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Reader:
         return made[()] if node.scalar else made
 
     def _tensors(self, node: messages.TensorsNode) -> Iterator[torch.Tensor]:
-        dtype = _dtype(node.dtype)
+        dtype = named(torch.dtype, node.dtype)
         if len(node.shapes) != len(node.starts):
             raise Malformed("tensors without an address")
         self._nodes += len(node.shapes)
@@ -134,7 +135,7 @@ class Reader:
             yield (torch.frombuffer(data, dtype=dtype) if size else torch.empty(0, dtype=dtype)).view(shape)
 
     def _tensor(self, node: messages.TensorNode) -> torch.Tensor:
-        dtype, shape, strides = _dtype(node.dtype), node.shape, node.strides
+        dtype, shape, strides = named(torch.dtype, node.dtype), node.shape, node.strides
         if len(shape) != len(strides):
             raise Malformed("a tensor whose strides do not fit its shape")
         if node.device == "meta":
@@ -213,11 +214,6 @@ class ProcessMemory:
         os.close(self._file)
 
 
-def _dtype(name: str) -> torch.dtype:
-    found: torch.dtype = named(torch.dtype, name, "a tensor of an unknown dtype")
-    return found
-
-
 def outputs(shown: Sequence[messages.Shown]) -> Outputs:
     """What a cell showed, in nbformat's form, and no more than a page can hold."""
     found = Outputs()
@@ -241,10 +237,8 @@ def error(raised: messages.Raised) -> Exception:
     for name in raised.types:
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
+            with suppress(TypeError):  # some want more than a message
                 found = kind(raised.text)
-            except TypeError:  # some want more than a message
-                found = RuntimeError(raised.text)
             break
     found.__cause__ = FailedElsewhere(raised.told, raised.by_torch)
     return found

@@ -1,8 +1,11 @@
 """Values on their way to another process: ``messages`` nodes and raw bytes. Never pickled."""
 
+import fcntl
+import mmap
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from types import SimpleNamespace
@@ -15,7 +18,6 @@ from torch.utils._mode_utils import no_dispatch
 
 from . import messages
 from .plain import to_node, torch_name
-from .shared_memory import SharedMemory
 
 FEW = 4  # tensors
 
@@ -25,7 +27,7 @@ class Storage:
     """A piece of memory of the judge's inputs, and where it lies in the shared memory."""
 
     memory: np.ndarray  # uint8, the judge's own memory
-    offset: int
+    place: slice
     owner: torch.UntypedStorage | None  # of the memory, where it belongs to a tensor
     writeable: bool
 
@@ -35,6 +37,24 @@ class Storage:
         if self.owner is None:
             return torch.from_numpy(self.memory)
         return torch.empty(0, dtype=torch.uint8).set_(self.owner)
+
+
+class SharedMemory:
+    """``size`` bytes that another process can map, too: ``file`` is passed to it.
+
+    Sealed, so that nobody can shrink it under the judge's hands. ``bytes`` are its contents.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = max(size, 1)
+        self.file = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.file, self.size)
+        fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        self.bytes = np.frombuffer(mmap.mmap(self.file, self.size), dtype=np.uint8)
+
+    def close(self) -> None:
+        """Give the file back. The memory stays as long as somebody uses it."""
+        os.close(self.file)
 
 
 class Inputs:
@@ -105,40 +125,35 @@ class Inputs:
         if (start, size) not in self._known:
             self._known[start, size] = len(self.storages)
             owner = keeper if isinstance(keeper, torch.UntypedStorage) else None
-            self.storages.append(Storage(memory_at(start, size, keeper), self.size, owner, writeable))
+            place = slice(self.size, self.size + size)
+            self.storages.append(Storage(memory_at(start, size, keeper), place, owner, writeable))
             self.size += -(-max(size, 1) // 64) * 64
         return self._known[start, size]
 
     def places(self) -> list[tuple[int, int]]:
         """Offset and size of each storage in the shared memory, for the other side."""
-        return [(storage.offset, len(storage.memory)) for storage in self.storages]
+        return [(storage.place.start, len(storage.memory)) for storage in self.storages]
 
     @contextmanager
     def shared(self) -> Iterator[SharedMemory]:
         """Memory for another process, with all storages in it."""
-        shared = SharedMemory(self.size)
-        try:
+        with closing(SharedMemory(self.size)) as shared:
             self.fill(shared)
             yield shared
-        finally:
-            shared.close()
 
     def fill(self, shared: SharedMemory) -> None:
         """Copy all storages into the shared memory."""
         for storage in self.storages:
-            shared.bytes[storage.offset : storage.offset + len(storage.memory)] = storage.memory
+            shared.bytes[storage.place] = storage.memory
 
     def changed(self, shared: SharedMemory) -> bool:
         """Whether the other side wrote into the shared memory."""
-        return any(
-            not same_bytes(shared.bytes[item.offset : item.offset + len(item.memory)], item.memory)
-            for item in self.storages
-        )
+        return not all(same_bytes(shared.bytes[one.place], one.memory) for one in self.storages)
 
     def take_changes(self, shared: SharedMemory) -> None:
         """Bring what the other side changed in the shared memory into the judge's own inputs."""
         for storage in self.storages:
-            seen = shared.bytes[storage.offset : storage.offset + len(storage.memory)]
+            seen = shared.bytes[storage.place]
             if storage.writeable and not same_bytes(seen, storage.memory):
                 storage.memory[:] = seen
 

@@ -297,13 +297,11 @@ class Raised(Message, frozen=True):
 class Load(Message, frozen=True):
     """Load these modules, which the assignment's given cells import, and know the sources of these cells.
 
-    Nothing of a test cell: all processes that run answers are forked from the one that gets this. ``meta``:
-    the given cells use torch's meta device.
+    Nothing of a test cell: all processes that run answers are forked from the one that gets this.
     """
 
     modules: list[str]
     given: list[str]
-    meta: bool
 
 
 class Ready(Message, frozen=True):

@@ -1,14 +1,15 @@
 """Values that travel alike in both directions: what is written as bytes, and collections of values."""
 
 from collections.abc import Callable, Iterable
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import torch
 
 from .channel import Malformed
 from .messages import CollectionNode, PlainNode, Value
 
+OfTorch = TypeVar("OfTorch", torch.dtype, torch.memory_format)
 # A dict, and not torch's attributes: some of these are loaded when somebody asks for them.
 _OF_TORCH = {
     name: value
@@ -23,30 +24,21 @@ def torch_name(value: torch.dtype | torch.memory_format) -> str:
     return str(value).removeprefix("torch.")
 
 
-def named(kind: type, name: str, what: str) -> Any:
-    """The dtype or memory format of a name. Raises Malformed, which says ``what`` it is not."""
+def named(kind: type[OfTorch], name: str) -> OfTorch:
+    """The dtype or memory format of a name. Raises Malformed."""
     found = _OF_TORCH.get(name)
     if not isinstance(found, kind):
-        raise Malformed(what)
+        raise Malformed(f"a {kind.__name__} that torch does not have")
     return found
 
 
-def _of_torch(kind: type, what: str) -> Callable[[bytes], Any]:
-    return lambda data: named(kind, data.decode(), f"a {what} that torch does not have")
-
-
-# By the kind of a node: the types that it stands for, and the ways to bytes and back.
-_PLAIN: dict[str, tuple[Any, Callable[[Any], bytes], Callable[[bytes], Any]]] = {
-    "integer": (int, lambda value: hex(value).encode(), lambda data: int(data, 16)),  # of more than 64 bits
-    "bytes": ((bytes, bytearray), bytes, bytes),
-    "complex": (complex, lambda value: repr(value).encode(), lambda data: complex(data.decode())),
-    "dtype": (torch.dtype, lambda value: torch_name(value).encode(), _of_torch(torch.dtype, "dtype")),
-    "device": (torch.device, lambda value: str(value).encode(), lambda data: torch.device(data.decode())),
-    "memory_format": (
-        torch.memory_format,
-        lambda value: torch_name(value).encode(),
-        _of_torch(torch.memory_format, "memory_format"),
-    ),
+# By the kind of a node: the type that it stands for, and the ways to text and back. Bytes need neither.
+_TEXTS: dict[str, tuple[Any, Callable[[Any], str], Callable[[str], Any]]] = {
+    "integer": (int, hex, lambda text: int(text, 16)),  # of more than 64 bits
+    "complex": (complex, repr, complex),
+    "dtype": (torch.dtype, torch_name, partial(named, torch.dtype)),
+    "device": (torch.device, str, torch.device),
+    "memory_format": (torch.memory_format, torch_name, partial(named, torch.memory_format)),
 }
 
 
@@ -77,9 +69,11 @@ def to_node(value: Any, node: Callable[[Any], Value]) -> Value:
         if isinstance(value, kind):
             parts = [part for pair in value.items() for part in pair] if name == "dict" else value
             return CollectionNode(name, [node(part) for part in parts])  # type: ignore[arg-type]
-    for name, (kind, written, _) in _PLAIN.items():
+    if isinstance(value, (bytes, bytearray)):
+        return PlainNode("bytes", bytes(value))
+    for name, (kind, written, _) in _TEXTS.items():
         if isinstance(value, kind):
-            return PlainNode(name, written(value))  # type: ignore[arg-type]
+            return PlainNode(name, written(value).encode())  # type: ignore[arg-type]
     raise TypeError(f"a value of type {type(value).__name__} cannot be sent to another process.")
 
 
@@ -89,5 +83,5 @@ def from_node(node: CollectionNode | PlainNode, value: Callable[[Value], Any]) -
     Raises Malformed, or what Python and torch raise for what is no such value.
     """
     if isinstance(node, PlainNode):
-        return _PLAIN[node.kind][2](node.data)
+        return node.data if node.kind == "bytes" else _TEXTS[node.kind][2](node.data.decode())
     return _COLLECTIONS[node.kind][1](map(value, node.items))
