@@ -112,7 +112,7 @@ def test_whatever_gpus_give_the_score_page_is_built(ratios: list[float], tmp_pat
         (tmp_path / "timings" / f"{name}.json").write_text(content)
     found = scoreboard.findings(timings=tmp_path / "timings")
     said = "\n".join([scoreboard.summary(found), *(judge(claim, found).rule for claim in CLAIMS)])
-    assert "On one CPU, " in said and "On 2 GPUs, " in said and "No GPU was measured yet" not in said
+    assert " CPUs, " in said and "On 2 GPUs, " in said and "No GPU was measured yet" not in said
     assert all(scoreboard.section(found, word) for word in (Advice.HOLDS, Advice.HOLDS_WHEN))
     remember.with_three(f"{remember.BEGIN}\n{remember.END}", found)
 
