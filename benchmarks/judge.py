@@ -45,7 +45,7 @@ from tqdm import tqdm
 from autograder.judging.outcome import MIME
 from autograder.measuring.decide import FAR, decide
 from autograder.measuring.device import provenance
-from autograder.measuring.duel import fresh_inputs, interleave
+from autograder.measuring.duel import Side, fresh_inputs, interleave
 from autograder.sandbox import PlannedCell, Sandbox
 from autograder.sandbox.racing.launches import MOST_LAUNCHES
 from autograder.sandbox.submissions.supervisor import ERRORS
@@ -190,7 +190,8 @@ def blocked_autorange(given: Callable, answer: Callable, inputs: Callable, store
 
 
 def interleaved_wall(given: Callable, answer: Callable, inputs: Callable, stored: float) -> float:
-    samples = interleave({"given": given, "answer": answer}, inputs, clock="wall", seconds=0.15)
+    sides = {"given": Side(given, inputs), "answer": Side(answer, inputs)}
+    samples = interleave(sides, clock="wall", seconds=0.15)
     return math.log(samples.ratio("given", "answer").median)
 
 

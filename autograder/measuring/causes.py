@@ -21,7 +21,6 @@ from .clocks import Block, Function, MakesInputs, threads
 from .duel import Ratio, Side, interleave, log_ratios, median_and_interval, ratio_of_logs
 from .units import times
 
-Pair = Mapping[str, Function]
 Around = Callable[[], AbstractContextManager[object]]
 
 # A ratio nearer to 1 than this is no difference that needs a cause.
@@ -42,7 +41,7 @@ class without:
     cause: str
     _: KW_ONLY
     inputs: MakesInputs | None = None
-    variants: Pair = field(default_factory=dict)
+    variants: Mapping[str, Function] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.variants) != 2 and (self.variants or not self.inputs):
@@ -89,24 +88,23 @@ class Share:
 
 def take_away(
     cause: str | without,
-    pair: Pair,
-    inputs: MakesInputs,
+    sides: Mapping[str, Side],
     unequal: Callable[[Mapping[str, Side]], str | None],
     device: str = "cpu",
     num_threads: int = 1,
     **how: Any,
 ) -> Share:
-    """Time a pair as it is and without a cause, and say which share of its difference went with it.
+    """Time two sides as they are and without a cause, and say which share of their difference went with it.
 
     ``unequal`` gives a sentence where sides that must give the same do not: all of them where a setting takes
     the cause away, the other two where that is done by other inputs or another pair. ``how`` is for
     ``interleave``. Raises ValueError where they do not, and for a cause that is unknown or cannot be taken
-    away here; and what the pair raises.
+    away here; and what the sides raise.
     """
-    sides = {name: Side(function, inputs) for name, function in pair.items()}
     if isinstance(cause, without):
-        name, other, other_inputs = cause.cause, cause.variants or pair, cause.inputs or inputs
-        changed = {one: Side(function, other_inputs) for one, function in other.items()}
+        name, (first, _) = cause.cause, sides.values()
+        others = cause.variants or {one: side.function for one, side in sides.items()}
+        changed = {one: Side(function, cause.inputs or first.inputs) for one, function in others.items()}
     else:
         name, around = cause, _setting(cause, device, num_threads)
         changed = {
@@ -114,11 +112,11 @@ def take_away(
         }
     changed = {f"{one}, without {name}": side for one, side in changed.items()}
     with threads(num_threads):
-        if found := unequal(sides | changed if name == cause else changed):
+        if found := unequal({**sides, **changed} if name == cause else changed):
             raise ValueError(found)
     with _in_a_copy(changed) if cause == "page faults" else nullcontext(changed) as changed:
         how |= {"device": device, "num_threads": num_threads, "fewest": ROUNDS}
-        samples = interleave(sides | changed, inputs, **how)
+        samples = interleave({**sides, **changed}, **how)
     there = log_ratios(*map(samples.seconds, sides))
     seconds = {one: samples.seconds(one) for one in changed}
     gone = log_ratios(*seconds.values())

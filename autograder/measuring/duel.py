@@ -49,7 +49,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Side:
-    """A function to time, and the ``inputs`` it is called with.
+    """A function to time; ``inputs(generator, device)`` makes its arguments, a tuple or one value.
 
     ``around`` holds while a block of it runs, off the clock. ``warm``: it follows a call that does not count.
     ``elsewhere``: another process runs its blocks.
@@ -145,9 +145,9 @@ def duel_here(
     else works on the GPU: its turns are milliseconds long, as a block is, so that the ratio is not that of
     the two.
     """
-    sides = {"slow": slow, "fast": fast}
+    sides = {"slow": Side(slow, inputs), "fast": Side(fast, inputs)}
     for budget in (seconds, 3 * seconds):
-        samples = interleave(sides, inputs, device=device, seconds=budget)
+        samples = interleave(sides, device=device, seconds=budget)
         if samples.shared:
             raise TooNoisy(TRY_LATER)
         ratio = samples.ratio("slow", "fast")
@@ -199,8 +199,7 @@ def median_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def interleave(
-    functions: Mapping[str, Function | Side],
-    inputs: MakesInputs,
+    sides: Mapping[str, Side],
     *,
     device: str = "cpu",
     clock: str | None = None,
@@ -210,17 +209,16 @@ def interleave(
 ) -> Samples:
     """Time several callables in one process, in rounds of one block each, in random order.
 
-    ``inputs(generator, device)`` makes the arguments: a tuple, or one value. It is called anew for every
-    block, outside the timed part; within a round all callables get equal contents. ``seconds`` is the
-    budget of wall time, at most ``settings.longest(device)``; there are at least ``fewest`` rounds, whatever
-    they take. Where that is 0, a block is one call. A ``Side`` has inputs of its own. Raises DuelError for a
-    device that is not here, and for a callable that takes more than ``LONGEST_CALL`` seconds.
+    Their inputs are made anew for every block, outside the timed part; where all have the same ``inputs``,
+    they get equal contents within a round. ``seconds`` is the budget of wall time, at most
+    ``settings.longest(device)``; there are at least ``fewest`` rounds, whatever they take. Where that is 0, a
+    block is one call. Raises DuelError for a device that is not here, and for a callable that takes more than
+    ``LONGEST_CALL`` seconds.
     """
     if device not in present():
         raise DuelError(f"there is no {device} device here.")
     clock = clock or default_clock(device)
     most = longest(device)
-    sides = {name: one if isinstance(one, Side) else Side(one, inputs) for name, one in functions.items()}
     with threads(num_threads), alone():
         calls = dict.fromkeys(sides, 1)
         for name, side in sides.items() if most > 0 else ():

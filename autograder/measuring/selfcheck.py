@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .duel import TooNoisy, interleave, log_ratios
+from .duel import Side, TooNoisy, interleave, log_ratios
 
 # The promise of the verdict is about ratios 20 % from the threshold: noise of that size hides them.
 MOST_NOISE = 0.2
@@ -21,7 +21,7 @@ def check_here() -> None:
     """Duel identical functions in this process, once a session. Raises TooNoisy as ``settle`` does."""
 
     def ratios() -> list[float]:
-        samples = interleave({"one": _work, "same": _work}, matrix, seconds=0.1)
+        samples = interleave(dict.fromkeys(("one", "same"), Side(_work, matrix)), seconds=0.1)
         return log_ratios(samples.seconds("one"), samples.seconds("same"))
 
     settle(ratios)

@@ -85,13 +85,13 @@ def compare(
     sides = {name: Side(function, inputs) for name, function in variants.items()}
     recorded = recordings.recordings_of(title, variants)
     first, *_, last = variants
-    ends = {first: variants[first], last: variants[last]}
+    ends = {first: sides[first], last: sides[last]}
     for device in (device for device in devices() if only in (None, device)):
         how: dict[str, Any] = {"device": device, "clock": clock or default_clock(device), "seconds": seconds}
         try:
             if differ is None and (unequal := _difference(sides, device)):
                 raise ValueError(f"{title}: {unequal} Where that is meant, say why with differ=….")
-            samples[device] = interleave(sides, inputs, num_threads=threads, **how)
+            samples[device] = interleave(sides, num_threads=threads, **how)
         except (TypeError, RuntimeError) as error:
             if not (lack := refused(device, error)):
                 raise
@@ -116,10 +116,9 @@ def compare(
             try:
                 if cause == PRICES:
                     ratio = samples[device].ratio(first, last)
-                    pair = {name: sides[name] for name in ends}
-                    shares.append(predict(pair, device, used, ratio))
+                    shares.append(predict(ends, device, used, ratio))
                 else:
-                    shares.append(take_away(cause, ends, inputs, same, num_threads=used, **how))
+                    shares.append(take_away(cause, ends, same, num_threads=used, **how))
                 remarks.append(str(shares[-1]))
             except Exception as error:  # of ours or of the pair; the comparison stands
                 name = cause if isinstance(cause, str) else cause.cause

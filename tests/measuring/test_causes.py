@@ -9,6 +9,7 @@ from known_work import busy_for
 
 from autograder.measuring.causes import CAUSES, take_away, without
 from autograder.measuring.clocks import run_block
+from autograder.measuring.duel import Side
 
 ones = lambda generator, device: torch.ones(100, device=device)
 glibc = pytest.mark.skipif(sys.platform != "linux", reason="only the malloc of Linux is told to keep memory")
@@ -18,7 +19,8 @@ briefly = lambda x: busy_for(0.003)
 
 
 def away(cause, pair, inputs=ones, **how):
-    return take_away(cause, pair, inputs, lambda sides: None, clock="cpu", seconds=0.1, **how)
+    sides = {name: Side(function, inputs) for name, function in pair.items()}
+    return take_away(cause, sides, lambda sides: None, clock="cpu", seconds=0.1, **how)
 
 
 smallest_is_kept = lambda: (torch.tensor(1e-40) * 1).item() != 0

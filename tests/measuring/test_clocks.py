@@ -15,7 +15,7 @@ from known_work import busy_for
 from autograder.measuring import clocks, duel
 from autograder.measuring.clocks import BLOCK_SECONDS, calibrate, run_block
 from autograder.measuring.countdown import MOST_STRETCH, CoreTime, Countdown
-from autograder.measuring.duel import FEWEST_ROUNDS, interleave, log_ratios, ratio_of_logs
+from autograder.measuring.duel import FEWEST_ROUNDS, Side, interleave, log_ratios, ratio_of_logs
 from autograder.measuring.settings import longest
 
 
@@ -76,11 +76,12 @@ def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch):
 
 
 some_numbers = lambda generator, device: torch.rand(20_000, generator=generator).to(device)
+timed = lambda **functions: {name: Side(function, some_numbers) for name, function in functions.items()}
 
 
 def test_three_times_the_work_takes_three_times_as_long():
-    sides = {"three": lambda numbers: busy_for(0.009), "one": lambda numbers: busy_for(0.003)}
-    ratio = interleave(sides, some_numbers, clock="cpu", seconds=0).ratio("three", "one")
+    sides = timed(three=lambda numbers: busy_for(0.009), one=lambda numbers: busy_for(0.003))
+    ratio = interleave(sides, clock="cpu", seconds=0).ratio("three", "one")
     assert ratio.low <= ratio.median <= ratio.high and 2.9 < ratio.median < 3.1
 
 
@@ -93,7 +94,7 @@ def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
             loaded.append(time.sleep(0.31))
         numbers.sin()
 
-    samples = interleave({"loads": loads, "once": torch.sin}, some_numbers, seconds=0)
+    samples = interleave(timed(loads=loads, once=torch.sin), seconds=0)
     assert loaded and len(samples.blocks["once"]) == FEWEST_ROUNDS, "in no time, there are the fewest"
     assert max(samples.seconds("loads")) < duel.LONGEST_CALL / 10
 
@@ -101,7 +102,7 @@ def test_what_only_the_first_call_loads_is_not_held_against_a_side(monkeypatch):
 def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
     seen = {"a": [], "b": []}
     keep = lambda name: lambda numbers: seen[name].append((id(numbers), numbers[0].item()))
-    samples = interleave({"a": keep("a"), "b": keep("b")}, some_numbers, seconds=0.01)
+    samples = interleave(timed(a=keep("a"), b=keep("b")), seconds=0.01)
     contents = [list(dict.fromkeys(value for _, value in seen[name])) for name in "ab"]
     # One seed for calibrating each side, then one a round that both sides share.
     assert contents[0][-FEWEST_ROUNDS:] == contents[1][-FEWEST_ROUNDS:]
@@ -110,8 +111,8 @@ def test_every_block_gets_fresh_inputs_and_both_sides_the_same_contents():
 
 def test_what_is_nearly_equal_gets_as_many_calls_a_block():
     takes = {"a": 0.0030, "b": 0.0022, "far": 0.0005}
-    sides = {name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()}
-    blocks = interleave(sides, some_numbers, clock="cpu", seconds=0).blocks
+    sides = timed(**{name: lambda numbers, it=seconds: busy_for(it) for name, seconds in takes.items()})
+    blocks = interleave(sides, clock="cpu", seconds=0).blocks
     calls = {name: {block.calls for block in blocks[name]} for name in sides}
     assert calls["a"] == calls["b"] and min(calls["far"]) > max(calls["a"])
 
