@@ -33,9 +33,9 @@ def findings(page: Page, parts: dict[str, list] | None = None, **options: Any) -
 def findings_in_both_schemes(page: Page, parts: dict[str, list] | None = None, **options: Any) -> list[str]:
     """What axe finds in a page with a light and a dark scheme, which it must follow."""
     found, inks = [], set()
-    for scheme in ("light", "dark"):
+    for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        page.evaluate("new Promise(requestAnimationFrame)")  # until then its scripts know of it
+        page.reload(wait_until="networkidle")  # its scripts choose a scheme as they begin
         inks.add(page.evaluate("getComputedStyle(document.body).color"))
         found += [f"({scheme}) {one}" for one in findings(page, parts, **options)]
     assert len(inks) == 2
