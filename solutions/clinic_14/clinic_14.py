@@ -74,38 +74,40 @@ def few(inputs):
 # %% [markdown]
 # ## 1. `blended_scores`
 #
-# What a feed shows first: a network foretells what a viewer would do with each candidate, and one score comes of it. Here:
-# 20,000 candidates, 16 features, four forecasts.
+# What a feed shows first: a network has foretold what a viewer would do with each candidate, and one score comes of it. Here:
+# 10 viewers, 2,500 candidates each, four forecasts.
 
 
 # %% id="blended_scores" role="given"
-def blended_scores(candidates, heads, offsets, ages, bonus, k):
-    """The k best scores, and what a viewer is expected to do, over all candidates by their scores.
+def blended_scores(forecasts, offsets, ages, bonus, k):
+    """The k best scores of each viewer, and what is to be expected, over the candidates by their scores.
 
-    candidates: (n, features); heads: (features, 4), for click, like, share and minutes; ages: in days.
+    forecasts: (viewers, candidates, 4), for clicking, shares, comments and minutes; offsets: one of each;
+    ages: (viewers, candidates), in days.
     """
-    logits = candidates @ heads + offsets
-    click, like, share, watch = logits.unbind(dim=1)
+    best = forecasts.new_empty(len(forecasts), k)
+    expected = forecasts.new_empty(len(forecasts), 4)
+    for viewer, (own, days) in enumerate(zip(forecasts, ages, strict=True)):
+        logits = own + offsets
+        click, share, comment, watch = logits.unbind(dim=1)
+        clicked = click.sigmoid()
+        shares = F.softplus(share)
+        comments = F.softplus(comment)
+        minutes = F.softplus(watch)
+        worth = minutes + bonus * shares + comments
+        scores = clicked * worth * torch.exp(-days / 30)
 
-    clicked = click.sigmoid()
-    liked = like.sigmoid()
-    shared = share.sigmoid()
-    minutes = F.softplus(watch)
-    worth = liked + bonus * shared + minutes
-    fresh = torch.exp(-ages / 30)
-    scores = clicked * worth * fresh
-
-    total = scores.sum().clamp(min=1e-9)
-    expected = [(scores * values).sum() / total for values in (clicked, liked, shared, minutes)]
-    return scores.topk(min(k, len(scores))).values, torch.stack(expected)
+        chances = scores / scores.sum().clamp(min=1e-9)
+        best[viewer] = scores.topk(k).values
+        expected[viewer] = torch.stack([chances @ values for values in (clicked, shares, comments, minutes)])
+    return best, expected
 
 
 # %% id="blended_scores_inputs" role="given" jupyter={"source_hidden": true}
-def many_candidates(generator, device, candidates=20_000):
-    features = torch.randn(candidates, 16, generator=generator)
-    heads = torch.randn(16, 4, generator=generator) / 4
-    ages = 60 * torch.rand(candidates, generator=generator)
-    return features, heads, torch.randn(4, generator=generator), ages, 2.0, 10
+def ten_viewers(generator, device, viewers=10):
+    forecasts = torch.randn(viewers, 2_500, 4, generator=generator)
+    ages = 60 * torch.rand(viewers, 2_500, generator=generator)
+    return forecasts, torch.randn(4, generator=generator), ages, 2.0, 10
 
 
 # %% [markdown]
@@ -148,7 +150,7 @@ def five_snapshots(generator, device, snapshots=5):
 # %% [markdown]
 # ## 3. `near_duplicates`
 #
-# Before a new picture is stored: is it there already? Histograms of its colours tell. Here: 64 new pictures, 400 stored
+# Before a new picture is stored: is it there already? Histograms of its colours tell. Here: 64 new pictures, 600 stored
 # ones, 256 colours.
 
 
@@ -163,7 +165,7 @@ def near_duplicates(uploads, store, k, limit):
 
     apart = new[:, None] - known
     both = new[:, None] + known
-    terms = apart.square() / both.clamp(min=1e-9)
+    terms = apart.square_().div_(both.clamp_(min=1e-9))
     distances = terms.sum(dim=2) / 2
 
     nearest = distances.topk(k, dim=1, largest=False).values
@@ -174,7 +176,7 @@ def near_duplicates(uploads, store, k, limit):
 # %% id="near_duplicates_inputs" role="given" jupyter={"source_hidden": true}
 def new_pictures(generator, device, pictures=64):
     uploads = torch.randint(40, (pictures, 256), generator=generator).float()
-    store = torch.randint(40, (400, 256), generator=generator).float()
+    store = torch.randint(40, (600, 256), generator=generator).float()
     return uploads, store, 5, 0.2
 
 
@@ -286,7 +288,7 @@ def street_views(generator, device, pictures=4):
 # %% [markdown]
 # ## 7. `trending`
 #
-# A server counts clicks, which come in batches, and watches some items. Here: 40 batches of 64 clicks, 100,000 items, 50 of
+# A server counts clicks, which come in batches, and watches some items. Here: 40 batches of 64 clicks, 200,000 items, 50 of
 # them watched.
 
 
@@ -311,9 +313,9 @@ def trending(counts, batches, watched):
 
 # %% id="trending_inputs" role="given" jupyter={"source_hidden": true}
 def forty_batches(generator, device, batches=40):
-    counts = torch.randint(100, (100_000,), generator=generator).float()
-    watched = torch.randperm(100_000, generator=generator)[:50]
-    clicked = torch.randint(100_000, (batches, 64), generator=generator)
+    counts = torch.randint(100, (200_000,), generator=generator).float()
+    watched = torch.randperm(200_000, generator=generator)[:50]
+    clicked = torch.randint(200_000, (batches, 64), generator=generator)
     clicked[:, ::4] = watched[torch.randint(50, (batches, 16), generator=generator)]
     weights = torch.rand(batches, 64, generator=generator)
     return counts, list(zip(clicked, weights, strict=True)), watched
@@ -323,7 +325,7 @@ def forty_batches(generator, device, batches=40):
 # ## 8. `look_alikes`
 #
 # "More like this" in a shop: pictures are compared by what a layer in the middle of a network says of them. Here: 256
-# pictures, six layers of 256, the second one is asked; 500 pictures to compare with.
+# pictures, eight layers of 256, the second one is asked; 200 pictures to compare with.
 
 
 # %% id="look_alikes" role="given"
@@ -358,15 +360,15 @@ def look_alikes(weights, gallery, pictures, place, k, batch_size=128):
 
 # %% id="look_alikes_inputs" role="given" jupyter={"source_hidden": true}
 def shop_pictures(generator, device, pictures=256):
-    weights = list(torch.randn(6, 256, 256, generator=generator) / 11)
-    gallery = torch.rand(500, 256, generator=generator)
+    weights = list(torch.randn(8, 256, 256, generator=generator) / 11)
+    gallery = torch.rand(200, 256, generator=generator)
     return weights, gallery, torch.randn(pictures, 1, 16, 16, generator=generator), 1, 5
 
 
 # %% [markdown]
 # ## 9. `equalised`
 #
-# Before X-ray pictures are compared, their grey levels are spread (histogram equalisation). Here: 16 pictures of 128 × 128.
+# Before X-ray pictures are compared, their grey levels are spread (histogram equalisation). Here: 32 pictures of 128 × 128.
 
 
 # %% id="equalised" role="given"
@@ -376,23 +378,23 @@ def equalised(pictures, share):
     pictures: uint8, (n, height, width); share: of the new level in what comes out, the rest is the old one.
     """
     count, height, width = pictures.shape
-    levels = pictures.flatten(1).long()
-    bins = levels + 256 * torch.arange(count)[:, None]
-    table = bins.flatten().bincount(minlength=256 * count).view(count, 256)
+    shifts = 256 * torch.arange(count, dtype=torch.int32)
+    bins = (pictures + shifts[:, None, None]).flatten()
+    table = bins.bincount(minlength=256 * count).view(count, 256)
 
     below = table.cumsum(dim=1)
     lowest = below.masked_fill(below == 0, height * width).amin(dim=1, keepdim=True)
     spread = (below - lowest).clamp(min=0) / (height * width - lowest).clamp(min=1)
     mixed = share * 255 * spread + (1 - share) * torch.arange(256)
 
-    new = mixed.gather(1, levels).unflatten(1, (height, width))
+    new = mixed.flatten().index_select(0, bins).view_as(pictures)
     used = (table > 0).sum(dim=1)
     mean = (table * mixed).sum(dim=1) / (height * width)
     return new, used, mean
 
 
 # %% id="equalised_inputs" role="given" jupyter={"source_hidden": true}
-def x_rays(generator, device, pictures=16):
+def x_rays(generator, device, pictures=32):
     side = 128 if pictures > 1 else 1
     levels = 128 + 30 * torch.randn(pictures, side, side, generator=generator)
     return levels.clamp(0, 255).byte(), 0.8
@@ -402,7 +404,7 @@ def x_rays(generator, device, pictures=16):
 # ## 10. `suppressed`
 #
 # A detector finds each thing several times. Of boxes that overlap, only the surest stays (non-maximum suppression). Here:
-# 150 boxes.
+# 250 boxes.
 
 
 # %% id="suppressed" role="given"
@@ -433,7 +435,7 @@ def suppressed(boxes, scores, most):
 
 
 # %% id="suppressed_inputs" role="given" jupyter={"source_hidden": true}
-def many_boxes(generator, device, boxes=150):
+def many_boxes(generator, device, boxes=250):
     corners = 400 * torch.rand(boxes, 2, generator=generator)
     sizes = 20 + 100 * torch.rand(boxes, 2, generator=generator)
     return torch.cat([corners, corners + sizes], dim=1), torch.rand(boxes, generator=generator), 0.3
@@ -466,16 +468,20 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "blended_scores": ("click, like, share, watch = logits.unbind(dim=1)", "order", 2.5),
+        "blended_scores": ("click, share, comment, watch = logits.unbind(dim=1)", "order", 2.8),
         "averaged": ("", "nothing", 1),
-        "near_duplicates": ("apart = new[:, None] - known", "memory", 4),
-        "shop_report": ("own = off[shops == shop]", "groups", 4),
+        "near_duplicates": ("apart = new[:, None] - known", "memory", 6.6),
+        "shop_report": ("own = off[shops == shop]", "groups", 5.5),
         "hard_negatives": ("", "nothing", 1),
-        "scene_shares": ('large = F.interpolate(features, size=size, mode="bilinear", align_corners=False)', "late", 3),
-        "trending": ("counts = counts.index_add(0, items, weights)", "copied", 4),
-        "look_alikes": ("network(batch.flatten(1))", "unused", 2.4),
+        "scene_shares": (
+            'large = F.interpolate(features, size=size, mode="bilinear", align_corners=False)',
+            "late",
+            4.9,
+        ),
+        "trending": ("counts = counts.index_add(0, items, weights)", "copied", 4.4),
+        "look_alikes": ("network(batch.flatten(1))", "unused", 2.6),
         "equalised": ("", "nothing", 1),
-        "suppressed": ("while len(order):", "small pieces", 6),
+        "suppressed": ("while len(order):", "small pieces", 7.5),
     }
     ### END SOLUTION
 
@@ -512,28 +518,28 @@ check(form, like=good_form, on=no_inputs, points=1)
 ### BEGIN HIDDEN TESTS
 # Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
 truth = {
-    "blended_scores": ("order", 2.5),
+    "blended_scores": ("order", 2.8),
     "averaged": ("nothing", 1),
-    "near_duplicates": ("memory", 4),
-    "shop_report": ("groups", 4),
+    "near_duplicates": ("memory", 6.6),
+    "shop_report": ("groups", 5.5),
     "hard_negatives": ("nothing", 1),
-    "scene_shares": ("late", 3),
-    "trending": ("copied", 4),
-    "look_alikes": ("unused", 2.4),
+    "scene_shares": ("late", 4.9),
+    "trending": ("copied", 4.4),
+    "look_alikes": ("unused", 2.6),
     "equalised": ("nothing", 1),
-    "suppressed": ("small pieces", 6),
+    "suppressed": ("small pieces", 7.5),
 }
 places = """
-blended_scores: logits = candidates @ heads + offsets
-blended_scores: click, like, share, watch = logits.unbind(dim=1)
+blended_scores: logits = own + offsets
+blended_scores: click, share, comment, watch = logits.unbind(dim=1)
 blended_scores: clicked = click.sigmoid()
-blended_scores: liked = like.sigmoid()
-blended_scores: shared = share.sigmoid()
+blended_scores: shares = F.softplus(share)
+blended_scores: comments = F.softplus(comment)
 blended_scores: minutes = F.softplus(watch)
 averaged:
 near_duplicates: apart = new[:, None] - known
 near_duplicates: both = new[:, None] + known
-near_duplicates: terms = apart.square() / both.clamp(min=1e-9)
+near_duplicates: terms = apart.square_().div_(both.clamp_(min=1e-9))
 near_duplicates: distances = terms.sum(dim=2) / 2
 shop_report: for shop in range(count):
 shop_report: own = off[shops == shop]
@@ -586,32 +592,37 @@ print(f"{len(right)} of 10 causes: {', '.join(right)}")
 
 
 # %% id="blended_scores_mended" role="answer"
-def blended_scores_mended(candidates, heads, offsets, ages, bonus, k):
+def blended_scores_mended(forecasts, offsets, ages, bonus, k):
     ### BEGIN SOLUTION
-    logits = (candidates @ heads + offsets).T.contiguous()
-    clicked, liked, shared = logits[:3].sigmoid()
-    minutes = F.softplus(logits[3])
-    worth = liked + bonus * shared + minutes
-    scores = clicked * worth * torch.exp(-ages / 30)
-    total = scores.sum().clamp(min=1e-9)
-    expected = [(scores * values).sum() / total for values in (clicked, liked, shared, minutes)]
-    return scores.topk(min(k, len(scores))).values, torch.stack(expected)
+    best = forecasts.new_empty(len(forecasts), k)
+    expected = forecasts.new_empty(len(forecasts), 4)
+    for viewer, (own, days) in enumerate(zip(forecasts, ages, strict=True)):
+        logits = own + offsets
+        click, *others = (column.contiguous() for column in logits.unbind(dim=1))
+        clicked = click.sigmoid()
+        shares, comments, minutes = map(F.softplus, others)
+        worth = minutes + bonus * shares + comments
+        scores = clicked * worth * torch.exp(-days / 30)
+        chances = scores / scores.sum().clamp(min=1e-9)
+        best[viewer] = scores.topk(k).values
+        expected[viewer] = torch.stack([clicked, shares, comments, minutes]) @ chances
+    return best, expected
     ### END SOLUTION
 
 
 # %% id="blended_scores_mended_check" role="test"
-check(blended_scores_mended, like=blended_scores, on=many_candidates, points=0.0625)
+check(blended_scores_mended, like=blended_scores, on=ten_viewers, points=0.0625)
 
 # %% id="blended_scores_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(blended_scores_mended, like=blended_scores, on=few(many_candidates), points=0.0625)
+check(blended_scores_mended, like=blended_scores, on=few(ten_viewers), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="blended_scores_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(blended_scores_mended, against=blended_scores, on=many_candidates, at_least={"cpu": 1.6}, points=0.875)
+race(blended_scores_mended, against=blended_scores, on=ten_viewers, at_least={"cpu": 1.7}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -677,7 +688,7 @@ check(near_duplicates_mended, like=near_duplicates, on=few(new_pictures), points
 # %% id="near_duplicates_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(near_duplicates_mended, against=near_duplicates, on=new_pictures, at_least={"cpu": 2.4}, points=0.875)
+race(near_duplicates_mended, against=near_duplicates, on=new_pictures, at_least={"cpu": 2.5}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -711,7 +722,7 @@ check(shop_report_mended, like=shop_report, on=few(many_ratings), points=0.0625)
 # %% id="shop_report_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(shop_report_mended, against=shop_report, on=many_ratings, at_least={"cpu": 2.4}, points=0.875)
+race(shop_report_mended, against=shop_report, on=many_ratings, at_least={"cpu": 3.2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -773,7 +784,7 @@ check(scene_shares_mended, like=scene_shares, on=few(street_views), points=0.062
 # %% id="scene_shares_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(scene_shares_mended, against=scene_shares, on=street_views, at_least={"cpu": 1.8}, points=0.875)
+race(scene_shares_mended, against=scene_shares, on=street_views, at_least={"cpu": 2.9}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -808,7 +819,7 @@ check(trending_mended, like=trending, on=few(forty_batches), points=0.0625)
 # %% id="trending_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(trending_mended, against=trending, on=forty_batches, at_least={"cpu": 2.4}, points=0.875)
+race(trending_mended, against=trending, on=forty_batches, at_least={"cpu": 2.6}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -845,7 +856,7 @@ check(look_alikes_mended, like=look_alikes, on=few(shop_pictures), points=0.0625
 # %% id="look_alikes_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(look_alikes_mended, against=look_alikes, on=shop_pictures, at_least={"cpu": 1.5}, points=0.875)
+race(look_alikes_mended, against=look_alikes, on=shop_pictures, at_least={"cpu": 1.6}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -912,7 +923,7 @@ check(suppressed_mended, like=suppressed, on=few(many_boxes), points=0.0625)
 # %% id="suppressed_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(suppressed_mended, against=suppressed, on=many_boxes, at_least={"cpu": 3.5}, points=0.875)
+race(suppressed_mended, against=suppressed, on=many_boxes, at_least={"cpu": 4.2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_gains" role="test" points=5
