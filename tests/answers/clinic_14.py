@@ -19,7 +19,7 @@ def diagnosis():
 # %% diagnosis guesses form=1 lines=4 causes=0 gains=0.5
 def diagnosis():
     return {
-        "blended_scores": ("best[viewer] = scores.topk(k).values", "small pieces", 30),
+        "blended_scores": ("scores[viewer] = clicked * worth", "small pieces", 30),
         "averaged": ("average.add_(moved, alpha=rate)", "small pieces", 3),
         "near_duplicates": ("nearest = distances.topk(k, dim=1, largest=False).values", "unused", 30),
         "shop_report": ("for shop in range(count):", "small pieces", 30),
@@ -75,34 +75,31 @@ def blended_scores_mended(*inputs):
 
 # %% blended_scores_mended table check=0.0625 edges=0.0625 hidden=0.875
 def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    best = forecasts.new_empty(len(forecasts), k)
-    expected = forecasts.new_empty(len(forecasts), 4)
-    for viewer, (own, days) in enumerate(zip(forecasts, ages, strict=True)):
-        logits = own + offsets
+    scores = torch.empty_like(ages)
+    minutes = torch.empty_like(ages)
+    for viewer, (own, offset) in enumerate(zip(forecasts, offsets, strict=True)):
+        logits = own + offset
         clicked = logits.sigmoid()[:, 0]
-        counts = F.softplus(logits)[:, 1:]
-        shares, comments, minutes = counts.unbind(dim=1)
-        scores = clicked * (minutes + bonus * shares + comments) * torch.exp(-days / 30)
-        chances = scores / scores.sum().clamp(min=1e-9)
-        best[viewer] = scores.topk(k).values
-        expected[viewer] = torch.cat([(chances @ clicked)[None], chances @ counts])
-    return best, expected
+        shares, comments, saves, minutes[viewer] = F.softplus(logits)[:, 1:].unbind(dim=1)
+        scores[viewer] = clicked * (minutes[viewer] + bonus * shares + comments + saves)
+    scores = scores * torch.exp(-ages / 30)
+    expected = (scores * minutes).sum(dim=1) / scores.sum(dim=1)
+    return scores.topk(k, dim=1).values, expected
 
 
 # %% blended_scores_mended without_the_loop check=0.0625 edges=0.0625 hidden=0
 def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    click, *others = (forecasts + offsets).unbind(dim=2)
-    shares, comments, minutes = map(F.softplus, others)
-    scores = click.sigmoid() * (minutes + bonus * shares + comments) * torch.exp(-ages / 30)
-    chances = scores / scores.sum(dim=1, keepdim=True).clamp(min=1e-9)
-    expected = [(chances * values).sum(dim=1) for values in (click.sigmoid(), shares, comments, minutes)]
-    return scores.topk(k, dim=1).values, torch.stack(expected, dim=1)
+    click, *others = (forecasts + offsets[:, None]).unbind(dim=2)
+    shares, comments, saves, minutes = map(F.softplus, others)
+    scores = click.sigmoid() * (minutes + bonus * shares + comments + saves) * torch.exp(-ages / 30)
+    expected = (scores * minutes).sum(dim=1) / scores.sum(dim=1)
+    return scores.topk(k, dim=1).values, expected
 
 
 # %% blended_scores_mended wrong_for_none check=0.0625 edges=0 hidden=0
 def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    rows = zip(forecasts.split(1), ages.split(1), strict=True)
-    found = [blended_scores(own, offsets, days, bonus, k) for own, days in rows if len(own)]
+    viewers = zip(forecasts.split(1), offsets.split(1), ages.split(1), strict=True)
+    found = [blended_scores(*viewer, bonus, k) for viewer in viewers if len(viewer[0])]
     return torch.cat([best for best, _ in found]), torch.cat([expected for _, expected in found])
 
 
