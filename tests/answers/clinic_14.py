@@ -19,7 +19,7 @@ def diagnosis():
 # %% diagnosis guesses form=1 lines=4 causes=0 gains=0.5
 def diagnosis():
     return {
-        "blended_scores": ("scores[viewer] = clicked * worth", "small pieces", 30),
+        "network_inputs": ("contrast = apart.square_().mean(dim=(1, 2, 3)).sqrt()", "repeated", 30),
         "averaged": ("average.add_(moved, alpha=rate)", "small pieces", 3),
         "near_duplicates": ("nearest = distances.topk(k, dim=1, largest=False).values", "unused", 30),
         "shop_report": ("for shop in range(count):", "small pieces", 30),
@@ -35,7 +35,7 @@ def diagnosis():
 # %% diagnosis wrong_causes form=1 lines=20 causes=4.5 gains=1.5
 def diagnosis():
     return {
-        "blended_scores": ("clicked = click.sigmoid()", "unused", 50),
+        "network_inputs": ("balanced = values.mul_(white).clamp_(max=1)", "small pieces", 50),
         "averaged": ("", "nothing", 1),
         "near_duplicates": ("both = new[:, None] + known", "unused", 50),
         "shop_report": ("own = off[shops == shop]", "small pieces", 50),
@@ -68,39 +68,36 @@ def diagnosis():
     return {"trending": "counts[watched]", "averaged": None}
 
 
-# %% blended_scores_mended as_is check=0.0625 edges=0.0625 hidden=0
-def blended_scores_mended(*inputs):
-    return blended_scores(*inputs)
+# %% network_inputs_mended as_is check=0.0625 edges=0.0625 hidden=0
+def network_inputs_mended(*inputs):
+    return network_inputs(*inputs)
 
 
-# %% blended_scores_mended table check=0.0625 edges=0.0625 hidden=0.875
-def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    scores = torch.empty_like(ages)
-    minutes = torch.empty_like(ages)
-    for viewer, (own, offset) in enumerate(zip(forecasts, offsets, strict=True)):
-        logits = own + offset
-        clicked = logits.sigmoid()[:, 0]
-        shares, comments, saves, minutes[viewer] = F.softplus(logits)[:, 1:].unbind(dim=1)
-        scores[viewer] = clicked * (minutes[viewer] + bonus * shares + comments + saves)
-    scores = scores * torch.exp(-ages / 30)
-    expected = (scores * minutes).sum(dim=1) / scores.sum(dim=1)
-    return scores.topk(k, dim=1).values, expected
+# %% network_inputs_mended long_rows check=0.0625 edges=0.0625 hidden=0.875
+def network_inputs_mended(pictures, white, mean, std):
+    width = pictures.shape[2]
+    white, mean, std = (of_channel.repeat(width) for of_channel in (white, mean, std))
+    balanced = pictures.flatten(2).float().div_(255).mul_(white).clamp_(max=1)
+    bright = balanced.mean(dim=(1, 2))
+    scaled = balanced.sub_(mean).div_(std).unflatten(2, (width, 3))
+    batch = scaled.permute(0, 3, 1, 2).contiguous()
+    apart = batch - batch.mean(dim=(1, 2, 3))[:, None, None, None]
+    return batch, bright, apart.square_().mean(dim=(1, 2, 3)).sqrt()
 
 
-# %% blended_scores_mended without_the_loop check=0.0625 edges=0.0625 hidden=0
-def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    click, *others = (forecasts + offsets[:, None]).unbind(dim=2)
-    shares, comments, saves, minutes = map(F.softplus, others)
-    scores = click.sigmoid() * (minutes + bonus * shares + comments + saves) * torch.exp(-ages / 30)
-    expected = (scores * minutes).sum(dim=1) / scores.sum(dim=1)
-    return scores.topk(k, dim=1).values, expected
+# %% network_inputs_mended without_the_copy check=0.0625 edges=0.0625 hidden=0
+def network_inputs_mended(pictures, white, mean, std):
+    balanced = pictures.float().div_(255).mul_(white).clamp_(max=1)
+    bright = balanced.mean(dim=(1, 2, 3))
+    batch = balanced.sub_(mean).div_(std).permute(0, 3, 1, 2)
+    apart = batch - batch.mean(dim=(1, 2, 3))[:, None, None, None]
+    return batch, bright, apart.square_().mean(dim=(1, 2, 3)).sqrt()
 
 
-# %% blended_scores_mended wrong_for_none check=0.0625 edges=0 hidden=0
-def blended_scores_mended(forecasts, offsets, ages, bonus, k):
-    viewers = zip(forecasts.split(1), offsets.split(1), ages.split(1), strict=True)
-    found = [blended_scores(*viewer, bonus, k) for viewer in viewers if len(viewer[0])]
-    return torch.cat([best for best, _ in found]), torch.cat([expected for _, expected in found])
+# %% network_inputs_mended wrong_for_none check=0.0625 edges=0 hidden=0
+def network_inputs_mended(pictures, white, mean, std):
+    batch, bright, contrast = network_inputs(pictures, white, mean, std)
+    return batch, torch.stack(list(bright)), contrast
 
 
 # %% averaged_mended as_is check=0.0625 edges=0.0625 hidden=0.875
