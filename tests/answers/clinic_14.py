@@ -19,7 +19,7 @@ def diagnosis():
 # %% diagnosis guesses form=1 lines=4 causes=0 gains=0.5
 def diagnosis():
     return {
-        "network_inputs": ("contrast = apart.square_().mean(dim=(1, 2, 3)).sqrt()", "repeated", 30),
+        "network_inputs": ("channels = balanced.mean(dim=(1, 2))", "repeated", 30),
         "averaged": ("average.add_(moved, alpha=rate)", "small pieces", 3),
         "near_duplicates": ("nearest = distances.topk(k, dim=1, largest=False).values", "unused", 30),
         "shop_report": ("for shop in range(count):", "small pieces", 30),
@@ -78,26 +78,24 @@ def network_inputs_mended(pictures, white, mean, std):
     width = pictures.shape[2]
     white, mean, std = (of_channel.repeat(width) for of_channel in (white, mean, std))
     balanced = pictures.flatten(2).float().div_(255).mul_(white).clamp_(max=1)
-    bright = balanced.mean(dim=(1, 2))
+    channels = balanced.mean(dim=1).unflatten(1, (width, 3)).mean(dim=1)
     scaled = balanced.sub_(mean).div_(std).unflatten(2, (width, 3))
     batch = scaled.permute(0, 3, 1, 2).contiguous()
-    apart = batch - batch.mean(dim=(1, 2, 3))[:, None, None, None]
-    return batch, bright, apart.square_().mean(dim=(1, 2, 3)).sqrt()
+    return batch, channels.mean(dim=1), channels / channels.sum(dim=1, keepdim=True).clamp(min=1e-6)
 
 
 # %% network_inputs_mended without_the_copy check=0.0625 edges=0.0625 hidden=0
 def network_inputs_mended(pictures, white, mean, std):
     balanced = pictures.float().div_(255).mul_(white).clamp_(max=1)
-    bright = balanced.mean(dim=(1, 2, 3))
+    channels = balanced.mean(dim=(1, 2))
     batch = balanced.sub_(mean).div_(std).permute(0, 3, 1, 2)
-    apart = batch - batch.mean(dim=(1, 2, 3))[:, None, None, None]
-    return batch, bright, apart.square_().mean(dim=(1, 2, 3)).sqrt()
+    return batch, channels.mean(dim=1), channels / channels.sum(dim=1, keepdim=True).clamp(min=1e-6)
 
 
 # %% network_inputs_mended wrong_for_none check=0.0625 edges=0 hidden=0
 def network_inputs_mended(pictures, white, mean, std):
-    batch, bright, contrast = network_inputs(pictures, white, mean, std)
-    return batch, torch.stack(list(bright)), contrast
+    batch, bright, parts = network_inputs(pictures, white, mean, std)
+    return batch, torch.stack(list(bright)), parts
 
 
 # %% averaged_mended as_is check=0.0625 edges=0.0625 hidden=0.875
