@@ -48,6 +48,7 @@ course_map(
         "12_images": "resizing, grids and transforms, in batches",
         "13_cpu": "threads, vectors, memory and the compiler",
         "14_capstone": "a slow training script made fast",
+        "clinic_14": "ten pieces of code around recommenders and pictures, and where their time is",
         "project_14": "how good the lists of a recommender are, as fast as you can",
         "15_compiler": "what it records, and what it costs",
         "16_attention": "with its table, and without",
