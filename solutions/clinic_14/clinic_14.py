@@ -72,14 +72,14 @@ def few(inputs):
 # the piece becomes 1 / (1 − <em>s</em>) times as fast: 3 times for two thirds, 10 times for nine tenths.</details>
 
 # %% [markdown]
-# ## 1. `network_inputs`
+# ## 1. `served_batch`
 #
 # What a server does with pictures before its network gets them: white balance, standardising, channels first. Here: 8
 # pictures of 96 × 96.
 
 
-# %% id="network_inputs" role="given"
-def network_inputs(pictures, white, mean, std):
+# %% id="served_batch" role="given"
+def served_batch(pictures, white, mean, std):
     """The pictures as the network takes them, how bright each is, and how much of that each channel has.
 
     pictures: uint8, (n, height, width, 3); white: what each channel is multiplied with, so that white is
@@ -97,7 +97,7 @@ def network_inputs(pictures, white, mean, std):
     return batch, bright, parts
 
 
-# %% id="network_inputs_inputs" role="given" jupyter={"source_hidden": true}
+# %% id="served_batch_inputs" role="given" jupyter={"source_hidden": true}
 def sent_pictures(generator, device, pictures=8):
     sent = torch.randint(256, (pictures, 96, 96, 3), generator=generator, dtype=torch.uint8)
     white = 0.9 + 0.3 * torch.rand(3, generator=generator)
@@ -452,7 +452,7 @@ def many_boxes(generator, device, boxes=250):
 # costs no points.
 
 # %% id="pieces" role="given"
-first = network_inputs, averaged, near_duplicates, shop_report, hard_negatives
+first = served_batch, averaged, near_duplicates, shop_report, hard_negatives
 second = scene_shares, trending, look_alikes, equalised, suppressed
 PIECES = {piece.__name__: piece for piece in first + second}
 
@@ -465,7 +465,7 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "network_inputs": ("scaled = balanced.sub_(mean).div_(std)", "order", 3.0),
+        "served_batch": ("scaled = balanced.sub_(mean).div_(std)", "order", 3.0),
         "averaged": ("", "nothing", 1),
         "near_duplicates": ("apart = new[:, None] - known", "memory", 6.6),
         "shop_report": ("own = off[shops == shop]", "groups", 5.5),
@@ -515,7 +515,7 @@ check(form, like=good_form, on=no_inputs, points=1)
 ### BEGIN HIDDEN TESTS
 # Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
 truth = {
-    "network_inputs": ("order", 3.0),
+    "served_batch": ("order", 3.0),
     "averaged": ("nothing", 1),
     "near_duplicates": ("memory", 6.6),
     "shop_report": ("groups", 5.5),
@@ -527,10 +527,10 @@ truth = {
     "suppressed": ("small pieces", 7.5),
 }
 places = """
-network_inputs: values = pictures.float().div_(255)
-network_inputs: balanced = values.mul_(white).clamp_(max=1)
-network_inputs: scaled = balanced.sub_(mean).div_(std)
-network_inputs: batch = scaled.permute(0, 3, 1, 2).contiguous()
+served_batch: values = pictures.float().div_(255)
+served_batch: balanced = values.mul_(white).clamp_(max=1)
+served_batch: scaled = balanced.sub_(mean).div_(std)
+served_batch: batch = scaled.permute(0, 3, 1, 2).contiguous()
 averaged:
 near_duplicates: apart = new[:, None] - known
 near_duplicates: both = new[:, None] + known
@@ -581,13 +581,13 @@ print(f"{len(right)} of 10 causes: {', '.join(right)}")
 # be without its waste.
 
 # %% [markdown]
-# ### `network_inputs`
+# ### `served_batch`
 #
 # *Easy, 4 minutes.*
 
 
-# %% id="network_inputs_mended" role="answer"
-def network_inputs_mended(pictures, white, mean, std):
+# %% id="served_batch_mended" role="answer"
+def served_batch_mended(pictures, white, mean, std):
     ### BEGIN SOLUTION
     white, mean, std = (of_channel[:, None, None] for of_channel in (white, mean, std))
     values = pictures.permute(0, 3, 1, 2).contiguous().float().div_(255)
@@ -599,19 +599,19 @@ def network_inputs_mended(pictures, white, mean, std):
     ### END SOLUTION
 
 
-# %% id="network_inputs_mended_check" role="test"
-check(network_inputs_mended, like=network_inputs, on=sent_pictures, points=0.0625)
+# %% id="served_batch_mended_check" role="test"
+check(served_batch_mended, like=served_batch, on=sent_pictures, points=0.0625)
 
-# %% id="network_inputs_mended_edges" role="test"
+# %% id="served_batch_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(network_inputs_mended, like=network_inputs, on=few(sent_pictures), points=0.0625)
+check(served_batch_mended, like=served_batch, on=few(sent_pictures), points=0.0625)
 ### END HIDDEN TESTS
 
-# %% id="network_inputs_mended_hidden" role="test"
+# %% id="served_batch_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(network_inputs_mended, against=network_inputs, on=sent_pictures, at_least={"cpu": 1.6}, points=0.875)
+race(served_batch_mended, against=served_batch, on=sent_pictures, at_least={"cpu": 1.6}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]

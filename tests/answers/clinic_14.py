@@ -19,7 +19,7 @@ def diagnosis():
 # %% diagnosis guesses form=1 lines=4 causes=0 gains=0.5
 def diagnosis():
     return {
-        "network_inputs": ("channels = balanced.mean(dim=(1, 2))", "repeated", 30),
+        "served_batch": ("channels = balanced.mean(dim=(1, 2))", "repeated", 30),
         "averaged": ("average.add_(moved, alpha=rate)", "small pieces", 3),
         "near_duplicates": ("nearest = distances.topk(k, dim=1, largest=False).values", "unused", 30),
         "shop_report": ("for shop in range(count):", "small pieces", 30),
@@ -35,7 +35,7 @@ def diagnosis():
 # %% diagnosis wrong_causes form=1 lines=20 causes=4.5 gains=1.5
 def diagnosis():
     return {
-        "network_inputs": ("balanced = values.mul_(white).clamp_(max=1)", "small pieces", 50),
+        "served_batch": ("balanced = values.mul_(white).clamp_(max=1)", "small pieces", 50),
         "averaged": ("", "nothing", 1),
         "near_duplicates": ("both = new[:, None] + known", "unused", 50),
         "shop_report": ("own = off[shops == shop]", "small pieces", 50),
@@ -68,13 +68,13 @@ def diagnosis():
     return {"trending": "counts[watched]", "averaged": None}
 
 
-# %% network_inputs_mended as_is check=0.0625 edges=0.0625 hidden=0
-def network_inputs_mended(*inputs):
-    return network_inputs(*inputs)
+# %% served_batch_mended as_is check=0.0625 edges=0.0625 hidden=0
+def served_batch_mended(*inputs):
+    return served_batch(*inputs)
 
 
-# %% network_inputs_mended long_rows check=0.0625 edges=0.0625 hidden=0.875
-def network_inputs_mended(pictures, white, mean, std):
+# %% served_batch_mended long_rows check=0.0625 edges=0.0625 hidden=0.875
+def served_batch_mended(pictures, white, mean, std):
     width = pictures.shape[2]
     white, mean, std = (of_channel.repeat(width) for of_channel in (white, mean, std))
     balanced = pictures.flatten(2).float().div_(255).mul_(white).clamp_(max=1)
@@ -84,17 +84,17 @@ def network_inputs_mended(pictures, white, mean, std):
     return batch, channels.mean(dim=1), channels / channels.sum(dim=1, keepdim=True).clamp(min=1e-6)
 
 
-# %% network_inputs_mended without_the_copy check=0.0625 edges=0.0625 hidden=0
-def network_inputs_mended(pictures, white, mean, std):
+# %% served_batch_mended without_the_copy check=0.0625 edges=0.0625 hidden=0
+def served_batch_mended(pictures, white, mean, std):
     balanced = pictures.float().div_(255).mul_(white).clamp_(max=1)
     channels = balanced.mean(dim=(1, 2))
     batch = balanced.sub_(mean).div_(std).permute(0, 3, 1, 2)
     return batch, channels.mean(dim=1), channels / channels.sum(dim=1, keepdim=True).clamp(min=1e-6)
 
 
-# %% network_inputs_mended wrong_for_none check=0.0625 edges=0 hidden=0
-def network_inputs_mended(pictures, white, mean, std):
-    batch, bright, parts = network_inputs(pictures, white, mean, std)
+# %% served_batch_mended wrong_for_none check=0.0625 edges=0 hidden=0
+def served_batch_mended(pictures, white, mean, std):
+    batch, bright, parts = served_batch(pictures, white, mean, std)
     return batch, torch.stack(list(bright)), parts
 
 
