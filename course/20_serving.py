@@ -38,10 +38,10 @@ from statistics import mean
 
 import torch
 import torch.nn.functional as F
-from parts.serving import draw_sweep, draw_turns, draw_waits
+from parts.serving import draw_sweep, draw_turns, draw_waits, teach
 from torch import nn
 
-from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, recall, verdicts
+from autograder import behaviour, compare, devices, fewer, guessed, recall, verdicts
 from autograder.measuring.causes import without
 
 torch.set_num_threads(1)
@@ -111,24 +111,19 @@ def read(model, letters):
     return model(letters, torch.arange(length), [keeps_nothing] * len(model.layers), mask)
 
 
-@torch.enable_grad()
-def taught(width, layers, steps, length=128):
-    """A model that has read a few pieces of the texts in each step."""
+def taught(width, layers, steps):
+    """A model that has read a few pieces of the texts in each step, and its last loss."""
     torch.manual_seed(0)
     model = Writer(width, layers)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3, fused=True)
-    for _ in range(steps):
-        pieces = NUMBERS[torch.randint(len(NUMBERS) - length, (4, 1)) + torch.arange(length + 1)]
-        loss = F.cross_entropy(read(model, pieces[:, :-1]).flatten(0, 1), pieces[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.eval().requires_grad_(False), loss.item()
+    loss = teach(model, functools.partial(read, model), NUMBERS, steps)
+    return model.eval().requires_grad_(False), loss
 
 
 began = time.perf_counter()
 (writer, error), (sketch, rough_error) = taught(256, 3, steps=70), taught(64, 1, steps=250)
-print(f"{time.perf_counter() - began:.1f} s for two models; {len(TEXT)} letters of text, {len(ALPHABET)} kinds")
+print(
+    f"{time.perf_counter() - began:.1f} s for two models; {len(TEXT)} letters of text, {len(ALPHABET)} kinds"
+)
 for name, model, loss in (("writer", writer, error), ("sketch", sketch, rough_error)):
     weights = sum(weight.numel() for weight in model.parameters())
     print(f"{name}: {weights:9,} weights, {4 * weights / 1e6:4.1f} MB; its last loss {loss:.2f}")
@@ -137,11 +132,8 @@ for name, model, loss in (("writer", writer, error), ("sketch", sketch, rough_er
 # `writer` has learnt a few texts nearly by heart, and `sketch` less well. That is enough for this chapter: we need something
 # whose next letter is mostly clear. Both always take the likeliest letter (*greedy*), so a prompt has one answer.
 #
-# Writing without a cache reads the whole text again for each letter. With 16 letters given and 48 to write: how many
-# positions does the model compute in all? (And with a cache: the 16, then each new letter but the last, once.)
-
-# %%
-guess = ...
+# Writing without a cache reads the whole text again for each letter. With a cache, the model reads the prompt, then each new
+# letter once. (Transformers' page on caching says that it "eliminates this inefficiency": *F45*.)
 
 
 # %%
@@ -198,29 +190,12 @@ def in_words(letters):
     return "".join(ALPHABET[number] for number in letters.tolist())
 
 
-def positions(function):
-    """How many positions a model computes while the function runs."""
-    counted = []
-    hook = writer.register_forward_pre_hook(lambda model, given: counted.append(given[0].numel()))
-    try:
-        function()
-    finally:
-        hook.remove()
-    return sum(counted)
-
-
 prompt = NUMBERS[None, :16]
-counts = [positions(functools.partial(how, writer, prompt, 64)) for how in (write_anew, write)]
-lines = [f"{'all again' if number == counts[0] else 'with a cache'}: {number:,}" for number in counts]
-guessed("positions without a cache, from 16 letters to 64", guess, counts[0], *lines)
+assert torch.equal(write_anew(writer, prompt, 64), write(writer, prompt, 64))
 print(repr(in_words(write(writer, prompt, 64)[0])))
 
-# %%
-assert counts == [sum(range(16, 64)), 63]
-assert torch.equal(write_anew(writer, prompt, 64), write(writer, prompt, 64))
-
 # %% [markdown]
-# So much fewer positions. How many times as fast is it with the cache? (*F45*)
+# 16 letters are given, and 48 are to be written. How many times as fast is it with the cache?
 
 # %%
 guess = ...
@@ -366,22 +341,21 @@ def next_scores(model, letters, caches):
     return scores
 
 
-def text_by_text(letters, caches):
-    results = []
-    for number in range(len(letters)):
-        own = growing_caches(large)
-        for mine, cache in zip(own, caches, strict=True):
-            mine.keys, mine.values = cache.keys[number : number + 1], cache.values[number : number + 1]
-        results.append(step(large, letters[number : number + 1], own)[:, -1])
-    return torch.cat(results)
+def text_by_text(letters):
+    pairs = zip(letters.split(1), alone, strict=True)
+    return torch.cat([next_scores(large, letter, caches) for letter, caches in pairs])
 
 
-eight = filled(large, 8, 64)
+alone = [filled(large, 1, 64) for _ in range(8)]
+together = growing_caches(large)
+for layer, cache in enumerate(together):
+    cache.keys = torch.cat([caches[layer].keys for caches in alone])
+    cache.values = torch.cat([caches[layer].values for caches in alone])
 compare(
     "serving: the next letter of 8 texts",
     {
-        "in one batch": lambda letters: next_scores(large, letters, eight),
-        "one after the other": lambda letters: text_by_text(letters, eight),
+        "in one batch": lambda letters: next_scores(large, letters, together),
+        "one after the other": text_by_text,
     },
     inputs=lambda generator, device: torch.randint(len(ALPHABET), (8, 1), generator=generator),
     guess=guess,
@@ -403,7 +377,9 @@ STEPS = {}
 for texts in (1, 2, 4, 8, 16, 32):
     caches, letters = filled(large, texts, 64), torch.randint(len(ALPHABET), (texts, 1))
     STEPS[texts] = milliseconds(lambda letters=letters, caches=caches: next_scores(large, letters, caches))
-    print(f"{texts:2} texts: {STEPS[texts]:6.2f} ms a step, {1e3 * texts / STEPS[texts]:5.0f} letters a second")
+    print(
+        f"{texts:2} texts: {STEPS[texts]:6.2f} ms a step, {1e3 * texts / STEPS[texts]:5.0f} letters a second"
+    )
 PREFILL = sweep[64]  # milliseconds for a prompt of 64 letters
 assert STEPS[32] > STEPS[1] and 32 / STEPS[32] > 2 / STEPS[1]
 
@@ -524,57 +500,8 @@ assert abs(wasted([16 * 30 + 8], 16) - 8 / (16 * 31)) < 1e-9
 
 # %% [markdown]
 # On average half a page is wasted for each text, however long it is. So it is a question of the texts, and pages of one
-# position waste nothing at all. Why are they not of one? And what do pages cost? Here they are, for one layer: the same
-# one more letter as above. How many times as fast as the static cache are pages?
-
-# %%
-guess = ...
-
-
-# %%
-class Paged:
-    """The same in pages of a common memory. A table has the pages of each text, in their order."""
-
-    def __init__(self, keys, values, page=16):
-        texts, heads, places, width = keys.shape
-        self.page, each = page, math.ceil((places + 1) / page)
-        order = torch.randperm(texts * each)  # anywhere: other texts came and went
-        self.tables = order.view(texts, each).to(keys.device)
-        self.keys, self.values = keys.new_zeros(2, texts * each, heads, page, width)
-        for pool, given in ((self.keys, keys), (self.values, values)):
-            padded = F.pad(given, (0, 0, 0, each * page - places)).unflatten(2, (each, page))
-            pool[self.tables] = padded.transpose(1, 2)
-        self.seen = places
-
-    def __call__(self, key, value):
-        place = self.tables[:, self.seen // self.page], slice(None), self.seen % self.page
-        self.keys[place], self.values[place] = key[:, :, 0], value[:, :, 0]
-        self.seen += 1
-        gathered = (pool[self.tables].transpose(1, 2).flatten(2, 3) for pool in (self.keys, self.values))
-        return tuple(one[:, :, : self.seen] for one in gathered)
-
-
-def static_and_paged(generator, device):
-    *three, growing, static = two_caches(8, 1000, 1024)(generator, device)
-    return *three, static, Paged(growing.keys, growing.values)
-
-
-compare(
-    "serving: one more letter after 1,000, reserved places or pages",
-    {
-        "static": lambda query, key, value, static, paged: next_of(query, key, value, static),
-        "pages": lambda query, key, value, static, paged: next_of(query, key, value, paged),
-    },
-    inputs=static_and_paged,
-    guess=guess,
-    because=["page faults", "prices"],
-)
-
-# %% [markdown]
-# **Why.** Torch's attention wants keys that lie in a row, so the pages are gathered first: a copy of all, in each step. A
-# kernel for pages reads each page where it lies (vLLM has one; `flex_attention` can be told to, on a GPU). Without such a
-# kernel, pages save memory and cost time. With pages of one position, it would also have to find each position's own
-# place.
+# position waste nothing at all. Why are they not of one? A kernel must find each page, and reads a page in one piece. And
+# torch's attention on a CPU knows no pages at all: for it they are copied together in each step (*Further* measures that).
 
 # %% [markdown]
 # ## 5. Who may join, and when
@@ -659,11 +586,11 @@ for name, side in (("uneven", "when"), ("even", "unless")):
 # nothing to fill. (And it would gain more on a machine where a step with 16 texts costs no more than with one. Here an
 # emptier batch is a shorter step, so the simple server loses less.)
 #
-# ### One at a time, when users wait
+# ### What a mean hides
 #
-# "If you are latency constrained (live product doing inference), don't batch", says the rule of thumb (*F47*). Requests
-# arrive at random, one in so many seconds. A server that takes one at a time answers each as fast as can be, once its turn
-# has come. Its mean wait at a high load: how many times that of a server with 16 slots?
+# Somebody has an idea: let the shortest answer go first. (Say that its length can be told.) Four slots, a high load.
+# The mean wait falls. What becomes of the wait that one in a hundred exceeds, the 99 % **quantile** (p99): how many times
+# what it was?
 
 # %%
 guess = ...
@@ -679,44 +606,6 @@ def arrivals(number, per_second, typical=40, seed=0):
     return requests
 
 
-alone = mean(serve([request], 1)[1] - request[0] for request in arrivals(300, 1.0))  # seconds for one request
-loads = {"a tenth": 0.1 / alone, "nine tenths": 0.9 / alone, "twice": 2 / alone}
-waits = {}
-for load, per_second in loads.items():
-    for slots in (1, 16):
-        waits[load, slots] = serve(arrivals(300, per_second), slots)[0]
-lines = [
-    f"{load:11} of what one at a time can do, {slots:2} slots: mean {mean(waits[load, slots]):6.2f} s"
-    for load, slots in waits
-]
-ratio = mean(waits["nine tenths", 1]) / mean(waits["nine tenths", 16])
-guessed("times the wait, at nine tenths of what it can do", guess, ratio, *lines)
-
-# %%
-for load, side in (("a tenth", "when"), ("twice", "unless")):
-    behaviour(
-        "F47",
-        f"At {load} of what one at a time can do, one at a time lets users wait no longer.",
-        mean(waits[load, 1]) <= 1.1 * mean(waits[load, 16]),
-        **{side: "there is hardly ever a second request"},
-    )
-
-# %% [markdown]
-# Where requests hardly ever meet there is no batch, so both servers are the same. Where they meet, the one that takes them
-# one by one has a queue. Latency is not the time of a step: it is the time until the answer, and waiting in a queue is most
-# of it.
-#
-# ### What a mean hides
-#
-# Somebody has an idea: let the shortest answer go first. (Say that its length can be told.) Four slots, a high load.
-# The mean wait falls. What becomes of the wait that one in a hundred exceeds, the 99 % **quantile** (p99): how many times
-# what it was?
-
-# %%
-guess = ...
-
-
-# %%
 def quantile(waits, share):
     """The least wait that at least this share of all does not exceed."""
     return sorted(waits)[math.ceil(share * len(waits)) - 1]
@@ -795,7 +684,9 @@ accepted, same = {}, {}
 for name, small in (("sketch", sketch), ("hardly learnt", raw)):
     found = [speculate(writer, small, prompt, 112) for prompt in prompts]
     accepted[name] = [number for _, right in found for number in right]
-    same[name] = all(torch.equal(text, write(writer, p, 112)) for (text, _), p in zip(found, prompts, strict=True))
+    same[name] = all(
+        torch.equal(text, write(writer, p, 112)) for (text, _), p in zip(found, prompts, strict=True)
+    )
 lines = [
     f"{name:13}: {mean(numbers):.2f} of 4 right; "
     + ", ".join(f"{number}: {numbers.count(number) / len(numbers):.0%}" for number in range(5))
@@ -858,15 +749,23 @@ compare(
 
 # %%
 one, few, small_one = (
-    milliseconds(functools.partial(next_scores, model, torch.zeros(1, new, dtype=torch.int64), filled(model, 1, 64)))
+    milliseconds(
+        functools.partial(next_scores, model, torch.zeros(1, new, dtype=torch.int64), filled(model, 1, 64))
+    )
     for model, new in ((writer, 1), (writer, 5), (sketch, 1))
 )
-print(f"a step of writer {one:.2f} ms, for five letters {few:.2f} ms; a step of the small model {small_one:.2f} ms")
+print(
+    f"a step of writer {one:.2f} ms, for five letters {few:.2f} ms; a step of the small model {small_one:.2f} ms"
+)
 for name, numbers in accepted.items():
     letters = 1 + mean(numbers)
-    print(f"{name:13}: {letters:.2f} letters a round, foretold {letters * one / (4 * small_one + few):.2f} times as fast")
+    print(
+        f"{name:13}: {letters:.2f} letters a round, foretold {letters * one / (4 * small_one + few):.2f} times as fast"
+    )
 busy_price = sweep[128] / sweep[32]
-print(f"four times the letters in a call, where 32 texts share it (section 2): {busy_price:.1f} times the time")
+print(
+    f"four times the letters in a call, where 32 texts share it (section 2): {busy_price:.1f} times the time"
+)
 assert mean(accepted["hardly learnt"]) < mean(accepted["sketch"]) and few < 5 * one
 
 # %% [markdown]
@@ -938,8 +837,8 @@ assert graphs["static"] == 1
 
 # %% [markdown]
 # The second time, torch notices that a size changes, and records for any size (*dynamic shapes*, chapter 15). The sentence
-# is older than that. How fast are they? A step after 100 letters, of a small model and of a large one (one layer, `width
-# 1,024`). How many times as fast is the small one, static and compiled?
+# is older than that. And the time? A step of the small model after 100 letters: how many times as fast is it, static and
+# compiled?
 
 # %%
 guess = ...
@@ -984,13 +883,119 @@ if shutil.which(compiler):
 
 # %%
 if shutil.which(compiler):
-    seconds = {name: min(small_step.samples["cpu"].seconds(name)) for name in small_step.samples["cpu"].blocks}
+    seconds = {
+        name: min(small_step.samples["cpu"].seconds(name)) for name in small_step.samples["cpu"].blocks
+    }
     saved = seconds["growing"] - seconds["static, compiled"]
     print(f"the first call takes {first_call:.1f} s, and each later one saves {1e6 * saved:.0f} µs:")
     print(f"it has paid after {first_call / max(saved, 1e-9):,.0f} letters")
 
 # %% [markdown]
-# And the large one?
+# "Your speed up may vary depending on the model size (larger models have a smaller speed up)", says the page itself: *Further*
+# has one. And a static cache asks about all its places, filled or not: keep it as short as its texts need.
+
+# %% [markdown]
+# ## Further
+#
+# You can skip this part: the exercises do not need it. It is about what pages cost, about serving one at a time, and about
+# long prompts.
+#
+# ### What pages cost
+#
+# Here are the pages of section 4, for one layer: the same one more letter after 1,000, for 8 texts. How many times as fast as
+# the static cache are they?
+
+# %%
+guess = ...
+
+
+# %%
+class Paged:
+    """The same in pages of a common memory. A table has the pages of each text, in their order."""
+
+    def __init__(self, keys, values, page=16):
+        texts, heads, places, width = keys.shape
+        self.page, each = page, math.ceil((places + 1) / page)
+        order = torch.randperm(texts * each)  # anywhere: other texts came and went
+        self.tables = order.view(texts, each).to(keys.device)
+        self.keys, self.values = keys.new_zeros(2, texts * each, heads, page, width)
+        for pool, given in ((self.keys, keys), (self.values, values)):
+            padded = F.pad(given, (0, 0, 0, each * page - places)).unflatten(2, (each, page))
+            pool[self.tables] = padded.transpose(1, 2)
+        self.seen = places
+
+    def __call__(self, key, value):
+        place = self.tables[:, self.seen // self.page], slice(None), self.seen % self.page
+        self.keys[place], self.values[place] = key[:, :, 0], value[:, :, 0]
+        self.seen += 1
+        gathered = (pool[self.tables].transpose(1, 2).flatten(2, 3) for pool in (self.keys, self.values))
+        return tuple(one[:, :, : self.seen] for one in gathered)
+
+
+def static_and_paged(generator, device):
+    *three, growing, static = two_caches(8, 1000, 1024)(generator, device)
+    return *three, static, Paged(growing.keys, growing.values)
+
+
+compare(
+    "serving: one more letter after 1,000, reserved places or pages",
+    {
+        "static": lambda query, key, value, static, paged: next_of(query, key, value, static),
+        "pages": lambda query, key, value, static, paged: next_of(query, key, value, paged),
+    },
+    inputs=static_and_paged,
+    guess=guess,
+    because=["page faults", "prices"],
+)
+
+# %% [markdown]
+# **Why.** Torch's attention wants keys that lie in a row, so the pages are gathered first: a copy of all, in each step. A
+# kernel for pages reads each page where it lies (vLLM has one; `flex_attention` can be told to, on a GPU). Without such a
+# kernel, pages save memory and cost time.
+#
+# ### One at a time, when users wait
+#
+# "If you are latency constrained (live product doing inference), don't batch", says the rule of thumb (*F47*). Requests
+# arrive at random, one in so many seconds. A server that takes one at a time answers each as fast as can be, once its turn
+# has come. Its mean wait at a high load: how many times that of a server with 16 slots?
+
+# %%
+guess = ...
+
+
+# %%
+single = mean(
+    serve([request], 1)[1] - request[0] for request in arrivals(300, 1.0)
+)  # seconds for one request
+loads = {"a tenth": 0.1 / single, "nine tenths": 0.9 / single, "twice": 2 / single}
+waits = {}
+for load, per_second in loads.items():
+    for slots in (1, 16):
+        waits[load, slots] = serve(arrivals(300, per_second), slots)[0]
+lines = [
+    f"{load:11} of what one at a time can do, {slots:2} slots: mean {mean(waits[load, slots]):6.2f} s"
+    for load, slots in waits
+]
+ratio = mean(waits["nine tenths", 1]) / mean(waits["nine tenths", 16])
+guessed("times the wait, at nine tenths of what it can do", guess, ratio, *lines)
+
+# %%
+for load, side in (("a tenth", "when"), ("twice", "unless")):
+    behaviour(
+        "F47",
+        f"At {load} of what one at a time can do, one at a time lets users wait no longer.",
+        mean(waits[load, 1]) <= 1.1 * mean(waits[load, 16]),
+        **{side: "there is hardly ever a second request"},
+    )
+
+# %% [markdown]
+# Where requests hardly ever meet there is no batch, so both servers are the same. Where they meet, the one that takes them
+# one by one has a queue. Latency is not the time of a step: it is the time until the answer, and waiting in a queue is most
+# of it.
+#
+# ### A larger model, compiled
+#
+# The compiled step of section 7, for one layer of width 1,024. How many times as fast is it, static and compiled?
 
 # %%
 guess = ...
@@ -1011,12 +1016,7 @@ if shutil.which(compiler):
 
 # %% [markdown]
 # **Why.** What the compiler takes away are calls and the tables between them. The large model's step is its weights, which
-# must be read all the same. "Larger models have a smaller speed up", says the page itself. And a static cache asks about all its places, filled or not: keep it as short as the text needs.
-
-# %% [markdown]
-# ## Further
-#
-# You can skip this part: the exercises do not need it. It is about long prompts.
+# must be read all the same.
 #
 # ### A prompt in pieces
 #
