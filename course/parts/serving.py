@@ -16,20 +16,22 @@ COLOURS = (RECORDED, HERE)
 
 @torch.enable_grad()
 def teach(
-    model: torch.nn.Module, scores: Callable, numbers: torch.Tensor, steps: int, length: int = 128
+    model: torch.nn.Module, scores: Callable, numbers: torch.Tensor, steps: int, length: int = 112
 ) -> float:
-    """Train a model to foretell the next letter, on four pieces of a text in each step; gives its last loss.
+    """Train a model to foretell the next letter, on two pieces of a text in each step; gives its last loss.
 
     ``scores`` makes of letters, (texts, length), the scores of the next one after each; ``numbers`` is the text.
     """
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3, fused=True)
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=steps, pct_start=0.15)
     loss = torch.zeros(())
     for _ in range(steps):
-        pieces = numbers[torch.randint(len(numbers) - length, (4, 1)) + torch.arange(length + 1)]
+        pieces = numbers[torch.randint(len(numbers) - length, (2, 1)) + torch.arange(length + 1)]
         loss = F.cross_entropy(scores(pieces[:, :-1]).flatten(0, 1), pieces[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        rates.step()
     return loss.item()
 
 
