@@ -15,7 +15,7 @@
 # - simulate a server on measured step times, and read its waiting times by quantiles,
 # - let a small model guess for a large one, count what is accepted, and say when that loses.
 #
-# **Time:** 60 minutes to read and run, 5 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
 # section 7. Chapter 16 says what keys and values are.
 #
 # **Claims tested:** *F44* "compute-bound (prefill) and memory-bound (decode) operations"; *F45* a cache "eliminates this
@@ -112,8 +112,8 @@ class Writer(nn.Module):
 class Growing:
     """Keys and values of one layer. Each call adds some, and gives all."""
 
-    def __init__(self):
-        self.keys = self.values = None
+    def __init__(self, keys=None, values=None):
+        self.keys, self.values = keys, values
 
     @property
     def seen(self):
@@ -165,7 +165,7 @@ def deeper(model, layers):
 
 
 began = time.perf_counter()
-(first, error), (sketch, rough_error) = taught(900, seed=0), taught(600, seed=1)
+(first, error), (sketch, rough_error) = taught(1500, seed=0), taught(1200, seed=1)
 writer = deeper(first, layers=16)
 print(f"{time.perf_counter() - began:.1f} s for two models; {len(TEXT)} letters of {len(ALPHABET)} kinds")
 for name, model, loss in (("writer", writer, error), ("sketch", sketch, rough_error)):
@@ -343,11 +343,9 @@ def text_by_text(letters):
     return torch.cat([next_scores(large, letter, caches) for letter, caches in pairs])
 
 
-alone = [filled(large, 1, 64) for _ in range(8)]
-together = growing_caches(large)
-for layer, cache in enumerate(together):
-    cache.keys = torch.cat([caches[layer].keys for caches in alone])
-    cache.values = torch.cat([caches[layer].values for caches in alone])
+together = filled(large, 8, 64)
+parts = [[(cache.keys[n : n + 1], cache.values[n : n + 1]) for cache in together] for n in range(8)]
+alone = [[Growing(*both) for both in part] for part in parts]
 compare(
     "serving: the next letter of 8 texts",
     {
@@ -375,7 +373,7 @@ for texts in (1, 2, 4, 8, 16, 32):
     caches, letters = filled(large, texts, 64), torch.randint(len(ALPHABET), (texts, 1))
     STEPS[texts] = milliseconds(lambda letters=letters, caches=caches: next_scores(large, letters, caches))
     print(
-        f"{texts:2} texts: {STEPS[texts]:6.2f} ms a step, {1e3 * texts / STEPS[texts]:5.0f} letters a second"
+        f"{texts:2} texts: {STEPS[texts]:5.2f} ms a step, {1e3 * texts / STEPS[texts]:5.0f} letters a second"
     )
 PREFILL = sweep[64]  # milliseconds for a prompt of 64 letters
 assert STEPS[32] > STEPS[1] and 32 / STEPS[32] > 2 / STEPS[1]
@@ -439,12 +437,12 @@ compare(
     },
     inputs=two_caches(8, 1000, 1024),
     guess=guess,
-    because="page faults",
+    because=["page faults", "prices"],
 )
 
 # %% [markdown]
-# **Why.** A copy of all, into new memory, in each step (chapter 00); what page faults do not explain is the copy. That is the
-# growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
+# **Why.** A copy of all in each step; and into new memory, which costs page faults besides, where the C library has given the
+# old one back (chapter 18). That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
 #
 # ### Pages
 #
@@ -675,9 +673,8 @@ accepted, same = {}, {}
 for name, small in (("sketch", sketch), ("hardly learnt", raw)):
     found = [speculate(writer, small, prompt, 112) for prompt in prompts]
     accepted[name] = [number for _, right in found for number in right]
-    same[name] = all(
-        torch.equal(text, write(writer, p, 112)) for (text, _), p in zip(found, prompts, strict=True)
-    )
+    alike = (torch.equal(text, write(writer, p, 112)) for (text, _), p in zip(found, prompts, strict=True))
+    same[name] = all(alike)
 lines = [
     f"{name:13}: {mean(numbers):.2f} of 4 right; "
     + ", ".join(f"{number}: {numbers.count(number) / len(numbers):.0%}" for number in range(5))
@@ -703,14 +700,18 @@ guess = ...
 
 
 # %%
+def alone_twice(prompts):
+    return [write(writer, prompt, 64) for prompt in prompts]
+
+
 def with_guesses(small):
-    return lambda prompt: speculate(writer, small, prompt, 112)[0]
+    return lambda prompts: [speculate(writer, small, prompt, 64)[0] for prompt in prompts]
 
 
 compare(
-    "serving: 96 letters, alone or with a small model's guesses",
-    {"alone": lambda prompt: write(writer, prompt, 112), "with guesses": with_guesses(sketch)},
-    inputs=a_prompt,
+    "serving: 2 × 48 letters, alone or with a small model's guesses",
+    {"alone": alone_twice, "with guesses": with_guesses(sketch)},
+    inputs=lambda generator, device: prompts[:2],
     guess=guess,
     claim="F53",
     only="cpu",
@@ -725,9 +726,9 @@ guess = ...
 
 # %%
 compare(
-    "serving: 96 letters, with a small model that has hardly learnt",
-    {"alone": lambda prompt: write(writer, prompt, 112), "with guesses": with_guesses(raw)},
-    inputs=a_prompt,
+    "serving: 2 × 48 letters, with a small model that has hardly learnt",
+    {"alone": alone_twice, "with guesses": with_guesses(raw)},
+    inputs=lambda generator, device: prompts[:2],
     guess=guess,
     claim="F53",
     only="cpu",
@@ -738,25 +739,20 @@ compare(
 # **Why.** Four calls of the small model and one of the large one must cost less than the calls that they save. The next cell
 # counts and foretells it, from the steps alone:
 
+
 # %%
-one, few, small_one = (
-    milliseconds(
-        functools.partial(next_scores, model, torch.zeros(1, new, dtype=torch.int64), filled(model, 1, 64))
-    )
-    for model, new in ((writer, 1), (writer, 5), (sketch, 1))
-)
-print(
-    f"a step of writer {one:.2f} ms, for five letters {few:.2f} ms; a step of the small model {small_one:.2f} ms"
-)
+def step_of(model, new):
+    caches, letters = filled(model, 1, 64), torch.zeros(1, new, dtype=torch.int64)
+    return milliseconds(lambda: next_scores(model, letters, caches))
+
+
+one, few, small_one = step_of(writer, 1), step_of(writer, 5), step_of(sketch, 1)
+print(f"a step of writer {one:.2f} ms, for five letters {few:.2f} ms; of the small model {small_one:.2f} ms")
 for name, numbers in accepted.items():
-    letters = 1 + mean(numbers)
-    print(
-        f"{name:13}: {letters:.2f} letters a round, foretold {letters * one / (4 * small_one + few):.2f} times as fast"
-    )
-busy_price = sweep[128] / sweep[32]
-print(
-    f"four times the letters in a call, where 32 texts share it (section 2): {busy_price:.1f} times the time"
-)
+    letters, cost = 1 + mean(numbers), 4 * small_one + few
+    print(f"{name:13}: {letters:.2f} letters a round, foretold {letters * one / cost:.2f} times as fast")
+busy = sweep[128] / sweep[32]
+print(f"four times the letters in a call, where 32 texts share it (section 2): {busy:.1f} times the time")
 assert mean(accepted["hardly learnt"]) < mean(accepted["sketch"]) and few < 5 * one
 
 # %% [markdown]
@@ -793,8 +789,7 @@ def recorded(function, calls):
 
 def grown(model, letter, place, keys, values):
     """A step of a model with one layer; keys and values of what came before go in, and of all come out."""
-    cache = Growing()
-    cache.keys, cache.values = keys, values
+    cache = Growing(keys, values)
     return model(letter, place, [cache], None), cache.keys, cache.values
 
 
@@ -811,19 +806,15 @@ def fixed(model, letter, place, keys, values):
 
 
 letter = torch.tensor([[3]])
-heads = sketch.layers[0].heads
-room = torch.zeros(2, 1, heads, 256, 32)
+room = torch.zeros(2, 1, 2, 256, 32)
 growing_calls = [(sketch, letter, torch.tensor([n]), *room[:, :, :, :n].clone()) for n in range(8, 28)]
 static_calls = [(sketch, letter, torch.tensor([n]), *room) for n in range(8, 28)]
 graphs = {"growing": recorded(grown, growing_calls), "static": recorded(fixed, static_calls)}
 guessed("graphs for 20 lengths of a growing cache", guess, graphs["growing"], f"static: {graphs['static']}")
 
 # %%
-behaviour(
-    "F48",
-    "A compiled step with a growing cache is recorded anew at each of 20 lengths.",
-    graphs["growing"] >= 20,
-)
+said = "A compiled step with a growing cache is recorded anew at each of 20 lengths."
+behaviour("F48", said, graphs["growing"] >= 20)
 assert graphs["static"] == 1
 
 # %% [markdown]
