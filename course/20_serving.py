@@ -256,14 +256,10 @@ def one_by_one(letters, model):
     return torch.cat([step(model, letter, caches) for letter in letters.split(1, 1)], 1)
 
 
-def some_letters(generator, device):
-    return torch.randint(len(ALPHABET), (1, 16), generator=generator), large
-
-
 compare(
     "serving: 16 letters read, one by one or all at once",
     {"one by one": one_by_one, "all at once": lambda letters, model: read(model, letters)},
-    inputs=some_letters,
+    inputs=lambda generator, device: (torch.randint(len(ALPHABET), (1, 16), generator=generator), large),
     guess=guess,
     claim="F44",
     only="cpu",
@@ -306,9 +302,9 @@ guessed("letters for twice the time of one", guess, crossing, *lines, drawing=dr
 assert sweep[1] * 16 > 2 * sweep[16] and sweep[128] > 1.5 * sweep[32]
 
 # %% [markdown]
-# **Why.** On the left, bytes per second stay the same: *memory* decides, and a letter more is nearly free. On the right,
-# operations per second stay the same: *arithmetic* decides, and twice as many letters take twice as long. So decode wastes
-# a processor, and prefill fills it. (This is a whole course's *limit*, chapter 00, in one model.)
+# **Why.** On the left, the time hardly grows: *memory* decides, and a letter more is nearly free. On the right, operations per
+# second hardly grow any more: *arithmetic* decides, and twice as many letters take nearly twice as long. So decode wastes a
+# processor, and prefill fills it. (They are the two sides of chapter 00's *limit*, in one model.)
 
 # %% [markdown]
 # ## 3. Batches, and what they cost
@@ -361,9 +357,9 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** It is section 2 again: eight times the weights, or once. The rule comes from another place. Its pipelines pad
-# texts of all lengths to the longest, for models whose whole work is prefill. There nothing is shared that was waiting for
-# memory, and padding is work.
+# **Why.** It is section 2 again: eight times the weights, or once. The rule comes from another place: [its
+# page](https://huggingface.co/docs/transformers/main_classes/pipelines) speaks of texts that are read once, and padded to the
+# longest. There nothing is shared that was waiting for memory, and padding is work.
 #
 # And the price? All texts of a batch get their letter when the step ends. Look at both figures:
 
@@ -437,12 +433,13 @@ compare(
     },
     inputs=two_caches(8, 1000, 1024),
     guess=guess,
-    because=["page faults", "prices"],
+    because="prices",
+    seconds=0.6,
 )
 
 # %% [markdown]
-# **Why.** A copy of all in each step; and into new memory, which costs page faults besides, where the C library has given the
-# old one back (chapter 18). That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
+# **Why.** A copy of all in each step, and into new memory, which has no price in the prediction (chapter 18 counts its page
+# faults). That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
 #
 # ### Pages
 #
@@ -1032,7 +1029,6 @@ assert piece < whole < 2 * 512 / 48 * piece
 # |---|---|---|
 # | letters that are there already | all in one call | weights are read once for all |
 # | several users, on a CPU, too | batches, up to the crossing | a text more is nearly free while memory decides |
-# | users who want each letter soon | smaller batches; read the table of steps | all wait for the whole step |
 # | a text that grows | a cache | without it, all is computed again for each letter |
 # | a cache that grows by `cat` | reserve its places, if the length is known | new memory in each step |
 # | texts of unknown length | pages, with a kernel for them | half a page is wasted for each text; without a kernel, a copy |

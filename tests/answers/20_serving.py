@@ -102,7 +102,11 @@ def answered(arrivals, letters, slots, base, each):
     return torch.tensor(ends, dtype=torch.int64)
 
 
-# %% paged_cache right_slow check=1 lean=0..0.7 hidden=3
+# %% attend_pages right_slow check=1 lean=0..1 hidden=3
+def attend_pages(script, pages, size):
+    return feed(PagedCache(pages, size), script)
+
+
 class PagedCache:
     def __init__(self, pages, size):
         self.texts = {}
@@ -123,7 +127,11 @@ class PagedCache:
         return F.scaled_dot_product_attention(query[None], new[:1], new[1:], attn_mask=mask)[0]
 
 
-# %% paged_cache transcribed check=0 lean=0 hidden=0
+# %% attend_pages transcribed check=0 lean=0 hidden=0
+def attend_pages(script, pages, size):
+    return feed(PagedCache(pages, size), script)
+
+
 class PagedCache:
     def __init__(self, pages, size):
         self.texts = {}
@@ -142,7 +150,11 @@ class PagedCache:
         return F.scaled_dot_product_attention(query[None], key[None], value[None])[0]
 
 
-# %% paged_cache writes_into_shared_pages check=0 lean=0 hidden=0
+# %% attend_pages writes_into_shared_pages check=0 lean=0 hidden=0
+def attend_pages(script, pages, size):
+    return feed(PagedCache(pages, size), script)
+
+
 class PagedCache:
     def __init__(self, pages, size):
         self.size, self.pool, self.free = size, None, list(range(pages))
@@ -176,7 +188,11 @@ class PagedCache:
         return F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=mask)[0]
 
 
-# %% paged_cache reserves_for_each check=1 lean=0 hidden=3
+# %% attend_pages reserves_for_each check=1 lean=0 hidden=3
+def attend_pages(script, pages, size):
+    return feed(PagedCache(pages, size), script)
+
+
 class PagedCache:
     def __init__(self, pages, size):
         self.places, self.texts = pages * size, {}
@@ -200,7 +216,11 @@ class PagedCache:
         return F.scaled_dot_product_attention(query[None], keys, values, attn_mask=mask)[0]
 
 
-# %% paged_cache right_pieces check=1 lean=3 hidden=3
+# %% attend_pages right_pieces check=1 lean=3 hidden=3
+def attend_pages(script, pages, size):
+    return feed(PagedCache(pages, size), script)
+
+
 class PagedCache:
     def __init__(self, pages, size):
         self.texts = {}
