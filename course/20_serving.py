@@ -438,8 +438,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** A copy of all in each step, and into new memory, which has no price in the prediction (chapter 18 counts its page
-# faults). That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
+# **Why.** A copy of all in each step, into new memory. (The prices know nothing of new memory, whose page faults chapter 18
+# counts, and take attention to be as fast as reading. So they may err to either side.) That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
 #
 # ### Pages
 #

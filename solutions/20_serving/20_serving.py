@@ -230,9 +230,8 @@ def a_child(generator, device):
 
 
 def many_children(generator, device):
-    what = [(0, 50)] * 10
-    for child in range(1, 25):
-        what += [(child, "from", 0), *[(child, 1)] * 10]
+    what = [(0, 50)] * 10 + [(child, "from", 0) for child in range(1, 25)]
+    what += [(child, 1) for child in range(1, 25)] * 10
     return lines(what, 4, 16, generator, device), 100, 16
 
 
@@ -463,7 +462,7 @@ def the_same_models(generator, device):
     return guessed_texts(12, 5, 9, generator, device, alike=1.0)
 
 
-check(verified, like=verified_slow, on=[no_text, no_guess, one_guess, the_same_models], points=2)
+check(verified, like=verified_slow, on=[no_text, no_guess, one_guess, the_same_models, unlike], points=2)
 ### END HIDDEN TESTS
 
 # %% id="verified_race" role="test"

@@ -339,7 +339,7 @@ def moving_quantile(waits, window, percent):
     return waits.unfold(0, window, 1).quantile(percent / 100, dim=1)
 
 
-# %% moving_quantile rank_by_floats check=1 hidden=0 race=2
+# %% moving_quantile rank_by_floats check=1 hidden=0 race=0
 import math
 
 
