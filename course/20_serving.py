@@ -15,7 +15,7 @@
 # - simulate a server on measured step times, and read its waiting times by quantiles,
 # - let a small model guess for a large one, count what is accepted, and say when that loses.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
+# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
 # section 7. Chapter 16 says what keys and values are.
 #
 # **Claims tested:** *F44* "compute-bound (prefill) and memory-bound (decode) operations"; *F45* a cache "eliminates this
@@ -54,7 +54,6 @@ from autograder import behaviour, compare, devices, fewer, guessed, recall, verd
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)  # it looks for CUDA, too
 torch.set_num_threads(1)
 torch.manual_seed(20)
-torch.set_grad_enabled(False)  # a server does not learn
 attend = F.scaled_dot_product_attention
 compiler = os.environ.get("CXX") or {"darwin": "clang++", "win32": "cl"}.get(sys.platform, "g++")
 print("devices here:", *devices(), "· torch", torch.__version__)
@@ -236,7 +235,7 @@ compare(
 #
 # A request has two parts. The prompt is there already, so all of its letters go through the model in one call: **prefill**.
 # The answer comes letter by letter: **decode**. From here on we serve a larger model, whose weights are drawn and not
-# taught, which for speed changes nothing. No cache of this processor may hold its weights:
+# taught, which for speed changes nothing. Its weights are more than most processors' caches hold:
 
 # %%
 large = Writer(512, 4).eval().requires_grad_(False)
@@ -569,8 +568,8 @@ for name, side in (("uneven", "when"), ("even", "unless")):
 
 # %% [markdown]
 # White in the drawing are places that nobody uses: a batch waits for its longest answer. With equal answers there is
-# nothing to fill. (And it would gain more on a machine where a step with 16 texts costs no more than with one. Here an
-# emptier batch is a shorter step, so the simple server loses less.)
+# nothing to fill. (Part of the time is the same for both: all prompts must be read. And at the very end few texts are left,
+# however one serves.)
 #
 # ### What a mean hides
 #
@@ -815,9 +814,8 @@ behaviour("F48", said, graphs["growing"] >= 20)
 assert graphs["static"] == 1
 
 # %% [markdown]
-# The second time, torch notices that a size changes, and records for any size (*dynamic shapes*, chapter 15). The sentence
-# is older than that. And the time? A step of the small model after 100 letters: how many times as fast is it, static and
-# compiled?
+# The second time, torch notices that a size changes, and records for any size (*dynamic shapes*, chapter 15). And the time? A
+# step of the small model after 100 letters: how many times as fast is it, static and compiled?
 
 # %%
 guess = ...
@@ -943,7 +941,7 @@ guess = ...
 single = mean(
     serve([request], 1)[1] - request[0] for request in arrivals(300, 1.0)
 )  # seconds for one request
-loads = {"a tenth": 0.1 / single, "nine tenths": 0.9 / single, "twice": 2 / single}
+loads = {"a fiftieth": 0.02 / single, "nine tenths": 0.9 / single, "twice": 2 / single}
 waits = {}
 for load, per_second in loads.items():
     for slots in (1, 16):
@@ -956,7 +954,7 @@ ratio = mean(waits["nine tenths", 1]) / mean(waits["nine tenths", 16])
 guessed("times the wait, at nine tenths of what it can do", guess, ratio, *lines)
 
 # %%
-for load, side in (("a tenth", "when"), ("twice", "unless")):
+for load, side in (("a fiftieth", "when"), ("twice", "unless")):
     behaviour(
         "F47",
         f"At {load} of what one at a time can do, one at a time lets users wait no longer.",
@@ -1042,8 +1040,8 @@ assert piece < whole < 2 * 512 / 48 * piece
 verdicts("F44", "F45", "F46", "F47", "F48", "F49", "F50", "F51", "F52", "F53")
 
 # %% [markdown]
-# *F46* and *F47* are rules of thumb for pipelines, and their page begins with a better one: measure. *F48* was true of
-# `torch.compile` when shapes had to be fixed.
+# *F46* and *F47* are rules of thumb for pipelines, and their page begins with a better one: measure. *F48*: the page compiles with
+# `mode="reduce-overhead"`, for a GPU; CUDA graphs want fixed shapes (chapter 18).
 #
 # **Now you:** [the exercises of this chapter](../exercises/20_serving/20_serving.ipynb). A server's clock, pages that texts
 # share, guesses with chances, a quantile that moves, and writing without a wait.

@@ -14,7 +14,6 @@ from autograder.show import HERE, INK, RECORDED
 COLOURS = (RECORDED, HERE)
 
 
-@torch.enable_grad()
 def teach(
     model: torch.nn.Module, scores: Callable, numbers: torch.Tensor, steps: int, length: int = 112
 ) -> float:
