@@ -381,7 +381,7 @@ assert STEPS[32] > STEPS[1] and 32 / STEPS[32] > 2 / STEPS[1]
 # ## 4. Where keys and values live
 #
 # `Growing` copies all keys and values in each step, to add one. A **static** cache has all its places from the start, and
-# writes into the next one. One layer, 8 texts of 1,000 letters, one more. How many times as fast is the static one?
+# writes into the next one. One layer, 4 texts of 1,000 letters, one more. How many times as fast is the static one?
 
 # %%
 guess = ...
@@ -430,7 +430,7 @@ compare(
         "growing": lambda query, key, value, growing, static: next_of(query, key, value, growing),
         "static": lambda query, key, value, growing, static: next_of(query, key, value, static),
     },
-    inputs=two_caches(8, 1000, 1024),
+    inputs=two_caches(4, 1000, 1024),
     guess=guess,
     because="prices",
     seconds=0.6,
@@ -876,7 +876,7 @@ if shutil.which(compiler):
 #
 # ### What pages cost
 #
-# Here are the pages of section 4, for one layer: the same one more letter after 1,000, for 8 texts. How many times as fast as
+# Here are the pages of section 4, for one layer: the same one more letter after 1,000, for 4 texts. How many times as fast as
 # the static cache are they?
 
 # %%
@@ -907,7 +907,7 @@ class Paged:
 
 
 def static_and_paged(generator, device):
-    *three, growing, static = two_caches(8, 1000, 1024)(generator, device)
+    *three, growing, static = two_caches(4, 1000, 1024)(generator, device)
     return *three, static, Paged(growing.keys, growing.values)
 
 
