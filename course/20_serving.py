@@ -513,16 +513,16 @@ def serve(requests, slots, continuous=True, shortest_first=False):
     Gives the seconds that each waited for its last letter, the time when all are answered, and who had a slot in
     each step.
     """
-    waiting = deque(sorted((arrives, letters, number) for number, (arrives, letters) in enumerate(requests)))
+    waiting = deque(sorted((arrives, number, letters) for number, (arrives, letters) in enumerate(requests)))
     queue, left, now, ended, turns = [], {}, 0.0, {}, []
     while waiting or queue or left:
         while waiting and waiting[0][0] <= now:
             queue.append(waiting.popleft())
         if shortest_first:
-            queue.sort(key=lambda request: request[1])
+            queue.sort(key=lambda request: request[2])
         if continuous or not left:
             joining, queue = queue[: slots - len(left)], queue[slots - len(left) :]
-            left |= {number: letters for _, letters, number in joining}
+            left |= {number: letters for _, number, letters in joining}
             now += len(joining) * PREFILL / 1e3
         if not left:
             now = waiting[0][0]
@@ -569,7 +569,7 @@ for name, side in (("uneven", "when"), ("even", "unless")):
 # %% [markdown]
 # White in the drawing are places that nobody uses: a batch waits for its longest answer. With equal answers there is
 # nothing to fill. (Part of the time is the same for both: all prompts must be read. And at the very end few texts are left,
-# however one serves.)
+# however one serves. A server that knew the lengths could also put like ones together.)
 #
 # ### What a mean hides
 #

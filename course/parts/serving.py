@@ -84,7 +84,9 @@ def draw_waits(waits: Mapping[str, Sequence[float]]) -> tuple[Figure, str]:
         axes.axvline(mean(seconds), color=colour, ls=":", lw=1.2)
         told.append(f"{name}: mean {mean(seconds):.3g} s, longest {longest_first[0]:.3g} s")
     axes.axhline(0.01, color=INK, ls="--", lw=0.8)
-    axes.annotate("one in a hundred", (0, 0.01), va="bottom", color=INK, xycoords=("axes fraction", "data"))
+    axes.annotate(
+        "one in a hundred", (1, 0.01), ha="right", va="bottom", color=INK, xycoords=("axes fraction", "data")
+    )
     axes.set(yscale="log", xlabel="seconds (dotted: the mean)", ylabel="share that waits longer")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
