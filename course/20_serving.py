@@ -569,7 +569,7 @@ for name, side in (("uneven", "when"), ("even", "unless")):
 # %% [markdown]
 # White in the drawing are places that nobody uses: a batch waits for its longest answer. With equal answers there is
 # nothing to fill. (Part of the time is the same for both: all prompts must be read. And at the very end few texts are left,
-# however one serves. A server that knew the lengths could also put like ones together.)
+# however one serves.)
 #
 # ### What a mean hides
 #
