@@ -118,7 +118,7 @@ check: $(READY) ##+ style, types, imports, drift, leaks, fast tests (@check@)
 notebooks: $(READY) ##+ build the notebooks whose scripts changed (ARGS=01 or ARGS=--all for more)
 	@$(RUN) -m autograder notebooks $(ARGS)
 
-new-chapter: $(READY) ##+ start a chapter with its exercises: make new-chapter NAME=20_topic
+new-chapter: $(READY) ##+ start a chapter with its exercises: make new-chapter NAME=30_topic
 	@$(RUN) -m autograder new-chapter '$(NAME)'
 
 rehearsal: $(READY) ## grade a pretend class (ARGS=--help lists the options)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # What holds
 #
-# Five widely read articles on PyTorch say what makes it fast. So does the documentation of PyTorch and of Triton, about
-# what is newer than they are. The chapters test it. This page keeps the score.
+# Five widely read articles on PyTorch say what makes it fast. So does the documentation of PyTorch, of Triton, and of libraries
+# that serve models, about what is newer than they are. The chapters test it. This page keeps the score.
 #
 # Ten things to remember first, then the score of all claims. A figure is that of the sizes in its chapter, on the devices that
 # were recorded, most in one process so far: take the rule along, and measure yours.

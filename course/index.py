@@ -5,7 +5,7 @@
 # some of it holds, some depends, some is wrong. You see the time on this machine, and the time on others.
 #
 # You need Python and a little PyTorch: what a tensor is, and how to call a function on it. You do not need a
-# GPU. Some sections of 15 and 19 need a C++ compiler.
+# GPU. Some sections of 15, 19 and 20 need a C++ compiler.
 #
 # ## How to use a chapter
 #
@@ -21,7 +21,7 @@
 # ## The course
 #
 # Start with 00 or 01; after that, any order will do, but 03 before 17, and 14 after those before it. 00 to 14 test what
-# five widely read articles say, 15 to 19 what the documentation of PyTorch and of Triton says about newer things.
+# five widely read articles say, 15 to 20 what the documentation of PyTorch, Triton and others says about newer things.
 
 # %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.
@@ -57,6 +57,7 @@ course_map(
         "19_first_kernel": "loops in C++, tiles in Triton, and when they pay",
         "clinic_19": "ten pieces of code around language models, and where their time is",
         "project_19": "how a text goes on, as fast as you can",
+        "20_serving": "batches, caches and guesses while users wait",
     }
 )
 

@@ -144,7 +144,11 @@ NOT_PRETENDED = {
     "save_on_cpu(": "pinned memory is the driver's",
     "source.exp()": "its source was made in a cell about pinned memory",
 }
-COMPILED = {"15_compiler": "torch's compiler", "19_first_kernel": "torch's compiler, and Triton's,"}
+COMPILED = {
+    "15_compiler": "torch's compiler",
+    "19_first_kernel": "torch's compiler, and Triton's,",
+    "20_serving": "torch's compiler",
+}
 CHAPTERS = [path for path in COURSE if path.stem not in ("claims", "index")]
 
 

@@ -41,7 +41,7 @@ def record(names: list[str], check: Path | None) -> int:
     return 0
 
 
-@command("new-chapter", option("name", metavar="NAME", help="digits and lower-case words, as in 20_topic"))
+@command("new-chapter", option("name", metavar="NAME", help="digits and lower-case words, as in 30_topic"))
 def chapter(name: str) -> None:
     root = find_root()
     for path in new_chapter(root, name):
@@ -51,13 +51,13 @@ def chapter(name: str) -> None:
 
 
 def new_chapter(root: Path, name: str) -> list[Path]:
-    """Write the three scripts of a chapter called `name`, as in 20_topic, and its line on the front page.
+    """Write the three scripts of a chapter called `name`, as in 30_topic, and its line on the front page.
 
     Gives their paths. What they hold builds, runs and passes all tests as it is. Raises BuildError for a name
     of another form, and where its number or its topic is taken.
     """
     if not (words := NAME.fullmatch(name)):
-        raise BuildError(f"{name!r} is no name for a chapter: two digits, lower-case words, as in 20_topic")
+        raise BuildError(f"{name!r} is no name for a chapter: two digits, lower-case words, as in 30_topic")
     number, topic = words.groups()
     for folder in ("course", "solutions", "tests/answers"):
         for there in sorted((root / folder).glob("[0-9][0-9]_*")):
