@@ -112,11 +112,20 @@ def cells_of(folder: Path, script: str) -> list[nbformat.NotebookNode]:
     return builder.build(source).cells
 
 
-def test_another_sum_of_points_than_the_text_says_is_refused(course):
+def test_a_test_gives_the_points_of_its_last_line_and_their_sum_is_what_the_text_says(course):
     script = f"# %% [markdown]\n# The exercise. 1 points, about 10 minutes.\n\n{SOLUTION}"
     cells_of(course, script)
     with pytest.raises(builder.BuildError, match=r"its text says 1 points, and its tests give 1\.5"):
         cells_of(course, script.replace("points=1", "points=1.5"))
+    for header, code, points in [
+        ("", "check(f, like=g, on=h, points=2)", "2"),
+        ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
+        (" points=2", "assert f(1) == 2", "2"),
+        (" points=0.5", "check(f)", "0.5"),
+        (" points=1", "%time f(1)", "1"),
+    ]:
+        (cell,) = cells_of(course, f'# %% id="f_check" role="test"{header}\n{code}\n')
+        assert str(cell.metadata.nbgrader.points) == points
 
 
 def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_kept(course):
@@ -128,18 +137,6 @@ def test_nbgraders_metadata_comes_from_the_role_and_what_else_a_header_says_is_k
     assert [cell.id for cell in cells] == list(more)
     for cell in cells:
         assert cell.metadata == {"nbgrader": common | {"grade_id": cell.id} | more[cell.id]}
-
-
-def test_a_test_gives_the_points_of_its_last_line(course):
-    for header, code, points in [
-        ("", "check(f, like=g, on=h, points=2)", "2"),
-        ("", "def g():\n    return 1\n\n\nrace(\n    f, against=g, on=h, points=1.5\n)  # fast", "1.5"),
-        (" points=2", "assert f(1) == 2", "2"),
-        (" points=0.5", "check(f)", "0.5"),
-        (" points=1", "%time f(1)", "1"),
-    ]:
-        (cell,) = cells_of(course, f'# %% id="f_check" role="test"{header}\n{code}\n')
-        assert str(cell.metadata.nbgrader.points) == points
 
 
 CHECK, T = "check(f, points=1)", 'id="t" role="test"'
@@ -343,23 +340,9 @@ def test_a_chapter_with_the_same_code_keeps_its_outputs(ran, capsys, old, new):
     assert capsys.readouterr().err.count("was run") == 2
 
 
-def test_a_chapter_with_other_code_runs(ran, capsys):
-    script = ran / "course/01_one.py"
-    for old, new in [
-        ("1 + 1", "1 + 2"),
-        ("# %%\n1 + 1\n", ""),
-        ("# %%\n1 + 1", "# %%\n2\n\n# %%\n1 + 1"),
-        ("# %%\n1 + 1", "# %% [raw]\n1 + 1"),
-    ]:
-        script.write_text(CHAPTER.replace(old, new))
-        before = notebooks(ran)
-        assert builder.make_notebooks(ran) == 1 and "was run" in capsys.readouterr().err
-        assert notebooks(ran) == before
-
-
-def test_outputs_of_another_run_are_not_kept(ran, capsys):
+def test_a_chapter_with_other_code_or_with_outputs_of_another_run_runs(ran, capsys):
     """Cells run out of order, an error, a folder of this machine: somebody worked in the notebook."""
-    path = ran / "course/01_one.ipynb"
+    path, script = ran / "course/01_one.ipynb", ran / "course/01_one.py"
     whole = read(path)
     error = nbformat.v4.new_output("error", ename="ValueError", evalue="no", traceback=[])
     here = nbformat.v4.new_output("stream", text="see /home/ada/x")
@@ -370,6 +353,17 @@ def test_outputs_of_another_run_are_not_kept(ran, capsys):
         nbformat.write(changed, path)
         assert builder.make_notebooks(ran) == 1, value
         assert "was run" in capsys.readouterr().err, value
+    nbformat.write(whole, path)
+    for old, new in [
+        ("1 + 1", "1 + 2"),
+        ("# %%\n1 + 1\n", ""),
+        ("# %%\n1 + 1", "# %%\n2\n\n# %%\n1 + 1"),
+        ("# %%\n1 + 1", "# %% [raw]\n1 + 1"),
+    ]:
+        script.write_text(CHAPTER.replace(old, new))
+        before = notebooks(ran)
+        assert builder.make_notebooks(ran) == 1 and "was run" in capsys.readouterr().err
+        assert notebooks(ran) == before
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from autograder.nbgrader_plugin.submissions import only_one
 pytestmark = pytest.mark.slow  # a gradebook for each test
 
 
-def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCourse) -> None:
+def test_everybody_is_graded_and_only_what_was_not_finished_is_graded_again(course: ScratchCourse) -> None:
     graded(students=["ada"])
     before = autograded("ada").read_bytes()
     pool = Instant()
@@ -32,10 +32,6 @@ def test_everybody_is_graded_and_what_is_graded_is_left_alone(course: ScratchCou
     assert autograded("ada").read_bytes() == before
     assert grades(course) == dict.fromkeys(STUDENTS, FULL) and graded().skipped == list(STUDENTS)
     assert sorted(graded(force=True).graded) == sorted(STUDENTS)
-
-
-def test_what_was_not_finished_is_graded_again(course: ScratchCourse) -> None:
-    graded()
     for student, damage in zip(STUDENTS, ("no mark", "cut off", "gone"), strict=False):
         spoil(autograded(student), damage)
     assert sorted(graded().graded) == sorted(STUDENTS[:3])
@@ -135,7 +131,14 @@ def refused(says: Says) -> Says:
     return run
 
 
-def test_bad_settings(course: ScratchCourse, refused: Says) -> None:
+def test_no_scheduler_and_bad_settings(course: ScratchCourse, refused: Says, monkeypatch) -> None:
+    monkeypatch.setattr(dask_pool, "SCHEDULER_SECONDS", 1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        assert f"No Dask scheduler answers at {address}" in refused("traps", "--scheduler", address)
+    assert "No Dask scheduler answers at nonsense" in refused("traps", "--scheduler", "nonsense")
     config = Path("nbgrader_config.py")
     configure(course, "c.RunEveryCell.timeout = 'long'")
     assert "nbgrader refuses" in refused("traps")
@@ -162,7 +165,11 @@ def test_unknown_names_and_a_second_command(course: ScratchCourse, refused: Says
     assert "is empty" in refused("traps")
 
 
-def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) -> None:
+def test_a_gradebook_that_is_read_only_or_from_another_version(course, refused: Says, monkeypatch) -> None:
+    monkeypatch.delattr(pool, "LocalPool")  # it is seen before anything is run
+    url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
+    said = refused("traps", "--db", url)
+    assert "attempt to write a readonly database. Give this account the right to write to it" in said
     whole = Path("gradebook.db").read_bytes()
     for change, sentence in (
         ("ALTER TABLE student DROP COLUMN lms_user_id", "it has no student.lms_user_id"),
@@ -174,23 +181,6 @@ def test_a_gradebook_from_another_version(course: ScratchCourse, refused: Says) 
             database.execute(change)
         before = Path("gradebook.db").read_bytes()
         assert sentence in refused("traps") and Path("gradebook.db").read_bytes() == before
-
-
-def test_a_gradebook_that_cannot_be_written(course: ScratchCourse, refused: Says, monkeypatch) -> None:
-    monkeypatch.delattr(pool, "LocalPool")  # it is seen before anything is run
-    url = f"sqlite:///file:{course.folder}/gradebook.db?mode=ro&uri=true"
-    said = refused("traps", "--db", url)
-    assert "attempt to write a readonly database. Give this account the right to write to it" in said
-
-
-def test_no_scheduler(course: ScratchCourse, refused: Says, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask_pool, "SCHEDULER_SECONDS", 1)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        assert f"No Dask scheduler answers at {address}" in refused("traps", "--scheduler", address)
-    assert "No Dask scheduler answers at nonsense" in refused("traps", "--scheduler", "nonsense")
 
 
 def test_a_full_disk(course: ScratchCourse, monkeypatch: pytest.MonkeyPatch, says: Says) -> None:

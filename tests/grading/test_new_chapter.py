@@ -17,17 +17,6 @@ MAP = 'course_map(\n    {\n        "01_one": "one",\n    }\n)\n'
 SCRIPTS = [f"course/{NAME}.py", f"solutions/{NAME}/{NAME}.py", f"tests/answers/{NAME}.py"]
 
 
-@pytest.fixture
-def course(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    """A course with one chapter, and the current folder."""
-    for folder in ("course", "solutions/01_one", "tests/answers"):
-        write_whole(tmp_path / folder / "01_one.py", "")
-    write_whole(tmp_path / "course/index.py", MAP)
-    (tmp_path / "pyproject.toml").touch()
-    monkeypatch.chdir(tmp_path / "course")
-    return tmp_path
-
-
 ODD = ("", "topic", "15", "1_topic", "15_", "15_Topic", "15-topic", "15_a__b", "15_topic.py", "../15_topic")
 REFUSED = {
     **{name: f"{name!r} is no name for a chapter" for name in ODD},
@@ -37,12 +26,17 @@ REFUSED = {
 }
 
 
-def test_a_name_of_another_form_or_one_that_exists_is_refused(course, capsys):
-    (course / "tests/answers/02_other.py").touch()
-    before = set(course.rglob("*"))
+def test_a_name_of_another_form_or_one_that_exists_is_refused(tmp_path, monkeypatch, capsys):
+    for folder in ("course", "solutions/01_one", "tests/answers"):
+        write_whole(tmp_path / folder / "01_one.py", "")
+    write_whole(tmp_path / "course/index.py", MAP)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path / "course")
+    (tmp_path / "tests/answers/02_other.py").touch()
+    before = set(tmp_path.rglob("*"))
     for name, why in REFUSED.items():
         assert main(["new-chapter", name]) == 1 and f"error: {why}" in capsys.readouterr().err
-        assert set(course.rglob("*")) == before
+        assert set(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.slow

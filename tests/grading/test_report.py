@@ -5,7 +5,7 @@ from pathlib import Path
 import programs
 import pytest
 from bs4 import BeautifulSoup
-from grading_class import STUDENTS, Says, a_class, as_current, autograded, decide, due, gradebook
+from grading_class import STUDENTS, Says, a_class, autograded, decide, due, gradebook
 from pretend_class import answered, hand_in
 from pretend_pools import RACE, Instant, graded, pretend
 
@@ -33,15 +33,6 @@ class Eventful(Instant):
         self.jobs.append((job, "its <worker> died" if student == "chen" else done))
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> ClassResults:
-    """What is read of such a class."""
-    with as_current(a_class(tmp_path_factory.mktemp("eventful"))):
-        graded(Eventful())
-        with Course("traps") as opened:
-            return read_results(opened)
-
-
 class Text:
     """What a reader sees, and every address in the page."""
 
@@ -52,8 +43,10 @@ class Text:
         self.addresses = [tag.get("src") or tag.get("href") for tag in page.select("[src], [href]")]
 
 
-def test_the_page_says_what_was_seen_and_needs_nothing_from_elsewhere(results: ClassResults) -> None:
-    shown = Text(html := page(results))
+def test_the_page_says_what_was_seen_and_needs_nothing_from_elsewhere(course) -> None:
+    graded(Eventful())
+    with Course("traps") as opened:
+        shown = Text(html := page(read_results(opened)))
     for sentence in (
         "5 of 6 submissions graded",
         "15.7 of 16 points, mean",
@@ -140,16 +133,23 @@ def measured(student: str, done: Executed) -> None:
             lap["ratio"], lap["of_limit"] = CLASS[student][0], 0.25
 
 
-@pytest.fixture
-def raced(inbox) -> None:
-    """That class, graded, in the current folder."""
+def test_after_the_deadline_of_all_the_fastest_who_agree_are_shown_and_nobody_is_named(inbox, says) -> None:
     for student, (_, code) in CLASS.items():
         hand_in(inbox, "traps", student, answered(inbox.released("traps"), square=code))
     graded(Instant(change=measured))
+    due("2999-01-01 12:00 UTC")
+    assert "is due on 2999-01-01 12:00 UTC" in says(fastest.main, "traps", status=1)
+    due(None)
+    assert "has no due date" in says(fastest.main, "traps", status=1)
     due("2026-01-01 12:00 UTC")
+    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
+    table.write_text(f"{head}traps,bo,360000\n")
+    assert "on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in says(fastest.main, "traps", status=1)
+    table.write_text(f"{head}traps,bo,soon\n")
+    assert "late.csv, line 3: extension_days is 'soon'" in says(fastest.main, "traps", status=1)
+    assert not list(Path("reports").glob("*.html"))
+    table.write_text(f"{head}traps,bo,0\n")
 
-
-def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: None, says: Says) -> None:
     shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
     assert f"{RACE} 4 of 5 answers are at least 2× as fast as the given one." in shown.text
     first, second = shown.text.index("7 times as fast"), shown.text.index("5 times as fast")
@@ -166,22 +166,6 @@ def test_it_shows_the_fastest_of_those_who_agree_and_names_nobody(raced: None, s
         path.write_text(path.read_text().replace("# you may show this", "# mine"))
     shown = Text(Path(says(fastest.main, "traps").strip()).read_text())
     assert "Nobody has allowed to show an answer." in shown.text
-
-
-def test_it_waits_for_the_deadline_of_all(raced: None, says: Says) -> None:
-    due("2999-01-01 12:00 UTC")
-    assert "is due on 2999-01-01 12:00 UTC" in says(fastest.main, "traps", status=1)
-    due(None)
-    assert "has no due date" in says(fastest.main, "traps", status=1)
-    due("2026-01-01 12:00 UTC")
-    table, head = Path("late.csv"), "assignment,student,extension_days\nanother,*,999999\n"
-    table.write_text(f"{head}traps,bo,360000\n")
-    assert "on 2026-01-01 12:00 UTC, for somebody on 3011-08-" in says(fastest.main, "traps", status=1)
-    table.write_text(f"{head}traps,bo,soon\n")
-    assert "late.csv, line 3: extension_days is 'soon'" in says(fastest.main, "traps", status=1)
-    assert not list(Path("reports").glob("*.html"))
-    table.write_text(f"{head}traps,bo,0\n")
-    says(fastest.main, "traps")
 
 
 def test_only_code_is_shown_and_only_if_that_is_allowed() -> None:

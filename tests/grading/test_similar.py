@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,8 +66,8 @@ def answered(release: NotebookNode, answers: dict[str, str]) -> NotebookNode:
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
-    """Bo and Chen have what Ada has; the others work on their own, or hand in what is no answer."""
+def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page: Bo and Chen have what Ada has; the others work on their own, or hand in what is no answer."""
     course = ScratchCourse(tmp_path_factory.mktemp("similar"), ROOT)
     course.add_assignment(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.py")
     nbgrader(course, GenerateAssignmentApp, CHAPTER)
@@ -94,11 +95,6 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> ScratchCourse:
     paths["mona"].symlink_to(paths["ada"])
     for student in ("nora", "omar"):
         (paths[student].parent / "helpers.py").write_text(ada["rows"])
-    return course
-
-
-@pytest.fixture(scope="module")
-def shown(course: ScratchCourse) -> str:
     with as_current(course):
         assert main([CHAPTER]) == 0
     return (course.folder / "reports" / f"{CHAPTER}_similar.html").read_text(encoding="utf-8")
@@ -133,17 +129,13 @@ def test_who_cannot_be_compared_is_named(shown: str) -> None:
     assert not {"hana", "ines", "jonas"} & set(left_out.split())
 
 
-def test_a_class_with_nothing_to_compare(tmp_path: Path, monkeypatch, says: Says) -> None:
+def test_nothing_to_compare_and_what_cannot_be_are_said(tmp_path: Path, monkeypatch, says: Says) -> None:
     monkeypatch.chdir(a_class(tmp_path, students=("ada", "bo")).folder)
     text = Text(Path(says(main, "traps").strip()).read_text(encoding="utf-8")).text
     assert "No two submissions look alike." in text and "0 pairs with enough to compare" in text
-
-
-def test_what_cannot_be_is_said_in_a_sentence(tmp_path: Path, monkeypatch, says: Says) -> None:
-    monkeypatch.chdir(a_class(tmp_path, students=()).folder)
-    assert "Nobody has handed in traps" in says(main, "traps", status=1)
     assert "Did you mean traps?" in says(main, "tarps", status=1)
-    hand_in(ScratchCourse(tmp_path), "traps", "ada", ScratchCourse(tmp_path).released("traps"))
+    shutil.rmtree("submitted")
+    assert "Nobody has handed in traps" in says(main, "traps", status=1)
     monkeypatch.setitem(sys.modules, "copydetect", None)
     monkeypatch.delitem(sys.modules, "autograder.extras.similar.alike")
     assert 'error: copydetect is not installed: pip install "autograder[' in says(main, "traps", status=1)

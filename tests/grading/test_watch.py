@@ -61,7 +61,7 @@ def trouble(capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
-def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchCourse, capsys) -> None:
+def test_what_comes_in_is_graded_and_points_given_by_hand_stay(course: ScratchCourse, capsys) -> None:
     send(course, "ada")
     send(course, "bo", negate=POOR)
     watched()
@@ -75,11 +75,18 @@ def test_what_comes_in_is_graded_and_is_then_what_was_submitted(course: ScratchC
         line = rf"traps  {words} of 16 points, \d+ s after it was handed in; {waiting} wait"
         assert re.search(rf"(?m)^[-\d]+ [:\d]+  {line}$", said)
     assert graded(Judging()).skipped == ["ada", "bo"]
-
-
-def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.CaptureFixture[str]) -> None:
-    send(course, "ada", double="def double(x):\n    return x + x")
+    decide("bo", "negate_hidden", 1.5)
+    send(course, "bo")
     watched()
+    assert scores()["bo"] == FULL - 0.5  # in place of the two that the test gives now
+
+
+def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(course, capsys) -> None:
+    for returned in ("x  # poor", "x  # poor, too", "0 - x"):
+        send(course, "ada", negate=f"def negate(x):\n    return {returned}")
+        watched()
+        assert f'return {returned}"' in code("autograded", "ada")
+    assert scores() == {"ada": FULL} and not Path(".grading/passed_over/ada/traps").exists()
     before = {step: code(step, "ada") for step in ("submitted", "autograded")}
     send(course, "ada", negate=POOR)
     pool = Judging()
@@ -93,14 +100,6 @@ def test_fewer_points_change_nothing(course: ScratchCourse, capsys: pytest.Captu
     assert again.graded == [] and graded(Judging()).skipped == ["ada"]
     graded(Judging(), force=True)
     assert scores() == {"ada": FULL}
-
-
-def test_as_many_points_or_more_count_and_fewer_if_the_instructor_wants_it(course: ScratchCourse) -> None:
-    for returned in ("x  # poor", "x  # poor, too", "0 - x"):
-        send(course, "ada", negate=f"def negate(x):\n    return {returned}")
-        watched()
-        assert f'return {returned}"' in code("autograded", "ada")
-    assert scores() == {"ada": FULL} and not Path(".grading/passed_over/ada/traps").exists()
     send(course, "ada", negate=POOR)
     watched(best=False)
     assert scores() == {"ada": LESS}
@@ -116,15 +115,6 @@ def test_being_late_costs_points_in_the_comparison(course: ScratchCourse) -> Non
     assert scores() == {"ada": LESS}  # 8 of 16 would be fewer
     with gradebook() as opened:
         assert opened.find_submission("traps", "ada").total_seconds_late == 0
-
-
-def test_points_given_by_hand_stay(course: ScratchCourse) -> None:
-    send(course, "ada", negate=POOR)
-    watched()
-    decide("ada", "negate_hidden", 1.5)
-    send(course, "ada")
-    watched()
-    assert scores() == {"ada": FULL - 0.5}  # in place of the two that the test gives now
 
 
 def test_of_several_the_newest_is_graded_and_one_that_comes_meanwhile_too(course: ScratchCourse) -> None:
@@ -292,18 +282,28 @@ def test_what_cannot_be_graded_is_tried_three_times(course: ScratchCourse, capsy
     assert stages() == {"ada": "failed", "bo": "graded"} and graded(Judging()).graded == ["ada"]
 
 
-def test_it_keeps_out_of_the_way_of_other_commands(course: ScratchCourse, capsys) -> None:
-    send(course, "ada")
+def test_it_keeps_out_of_the_way_of_others_and_lets_them_in_between(course, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
+    students = ["ada", "bo", "chen"]
+    for student in students:
+        send(course, student)
+    with gradebook() as opened:
+        opened.update_or_create_assignment("other")
+    with watching(names=["other"]) as watcher:
+        assert not watcher.round(), "only the given assignments are watched"
     pool = Judging()
     with watching(pool) as watcher:
         with only_one(course.folder):
             assert not watcher.round() and not watcher.round()
         assert capsys.readouterr().err.count("Another grade command is at work. This one goes on when") == 1
         assert pool.graded == [] and not Path("submitted").exists()
-        assert stages() == {"ada": "waiting"}
-        to_the_end(watcher)
-        assert graded(Judging()).skipped == ["ada"]  # it keeps nobody out while it waits
-    assert scores() == {"ada": FULL}
+        assert stages() == dict.fromkeys(students, "waiting")
+        assert watcher.round() and len(scores()) == 2
+        with only_one(course.folder) as alone:
+            assert alone
+        assert watcher.round() and not watcher.round()
+        assert graded(Judging()).skipped == students  # it keeps nobody out while it waits
+    assert scores() == dict.fromkeys(students, FULL)
 
 
 def test_a_full_disk(course: ScratchCourse, capsys, clock: SimpleNamespace) -> None:
@@ -436,19 +436,3 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
     for _ in range(2):  # a watcher that is started later knows of it
         watched(release=True)
     assert page(folder).exists() and queue().of("ada")[0][0].points == FULL
-
-
-def test_a_class_is_graded_in_parts_between_which_others_get_in(course: ScratchCourse, monkeypatch) -> None:
-    monkeypatch.setattr(watcher_module, "AT_ONCE", 2)
-    for student in ("ada", "bo", "chen"):
-        send(course, student)
-    with gradebook() as opened:
-        opened.update_or_create_assignment("other")
-    with watching(names=["other"]) as watcher:
-        assert not watcher.round(), "only the given assignments are watched"
-    with watching() as watcher:
-        assert watcher.round() and len(scores()) == 2
-        with only_one(course.folder) as alone:
-            assert alone
-        assert watcher.round() and not watcher.round()
-    assert len(scores()) == 3
