@@ -67,6 +67,7 @@ def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
     for timing in timings:
         if ratio := timing.ratios.get(name):
             here = timing.origin == "here"
-            device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor", "", timing.device.split(", ")[0])
+            name_there = timing.device.split(", ")[0]  # with its instructions and its last cache
+            device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor| \w+ \d+K(?=\))", "", name_there)
             style = (HERE, 10) if here else (RECORDED, 4)
             yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {'here: ' * here}{device}")
