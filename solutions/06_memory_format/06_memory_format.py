@@ -486,7 +486,7 @@ check(enlarge, like=enlarge_slow, on=[odd_sizes, one_map], at_most={"copies": 1,
 ### END HIDDEN TESTS
 
 # %% id="enlarge_race" role="test"
-race(enlarge, against=enlarge_slow, on=feature_maps, at_least={"cpu": 12}, points=2)
+race(enlarge, against=enlarge_slow, on=feature_maps, at_least={"cpu": 8}, points=2)
 
 # %% [markdown]
 # ## 5. Convert a whole checkpoint
