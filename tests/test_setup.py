@@ -274,7 +274,7 @@ def test_environment_agrees_with_the_project():
     assert given.pop("python") == ["=3.11"] and given.pop("pip") == []
     assert given.pop("pytorch") == [wanted.pop("pytorch"), "cpu*"]
     assert {name: str(SpecifierSet("".join(version))) for name, version in given.items()} == wanted
-    assert pip == {"pip": ["-e .[course]"]}
+    assert pip == {"pip": ["-e .[bits,course]"]}
 
 
 def test_ci_runs_what_the_readme_says():
