@@ -63,8 +63,8 @@ recall("20", ..., ..., ...)
 # %% [markdown]
 # ## 1. A model that writes
 #
-# Here is a whole language model of letters. A layer gives its keys and values to its cache, which answers with all that it
-# has: those of earlier letters, too. Everything else is as in chapter 16.
+# A whole language model of letters. A layer gives its keys and values to its cache, which answers with all that it has, those
+# of earlier letters, too. Everything else is as in chapter 16.
 
 # %%
 TEXT = "\n\n".join(path.read_text() for path in sorted(Path("../data/texts").glob("*/*.txt")))
@@ -167,17 +167,18 @@ began = time.perf_counter()
 (first, error), (sketch, rough_error) = taught(1500, seed=0), taught(1200, seed=1)
 writer = deeper(first, layers=16)
 print(f"{time.perf_counter() - began:.1f} s for two models; {len(TEXT)} letters of {len(ALPHABET)} kinds")
+print(f"the loss of a model that knows nothing: {math.log(len(ALPHABET)):.2f}")
 for name, model, loss in (("writer", writer, error), ("sketch", sketch, rough_error)):
     weights = sum(weight.numel() for weight in model.parameters())
     print(f"{name}: {weights:9,} weights, {4 * weights / 1e6:4.1f} MB; its last loss {loss:.2f}")
 
 # %% [markdown]
 # Both have learnt the texts, from different beginnings. `writer` has sixteen layers: fifteen of them add nothing to what the
-# first has learnt, but they cost as in any model of that depth. That is enough here: a model that takes time, and whose next
-# letter is mostly clear. Both always take the likeliest letter (*greedy*), so a prompt has one answer.
+# first has learnt, but they cost as in any model of that depth. Both always take the likeliest letter (*greedy*), so a prompt
+# has one answer.
 #
-# Writing without a cache reads the whole text again for each letter. With a cache, the model reads the prompt, then each new
-# letter once. (Transformers' page on caching says that it "eliminates this inefficiency": *F45*.)
+# Writing without a cache reads the whole text again for each letter. With one, the model reads each letter once.
+# (Transformers' page on caching says that it "eliminates this inefficiency": *F45*.)
 
 
 # %%
@@ -235,7 +236,7 @@ compare(
 #
 # A request has two parts. The prompt is there already, so all of its letters go through the model in one call: **prefill**.
 # The answer comes letter by letter: **decode**. From here on we serve a larger model, whose weights are drawn and not
-# taught, which for speed changes nothing. Its weights are more than most processors' caches hold:
+# taught, which for speed changes nothing. Most processors' caches cannot hold its weights; a large server's may.
 
 # %%
 large = Writer(512, 4).eval().requires_grad_(False)
@@ -270,10 +271,10 @@ compare(
 
 # %% [markdown]
 # **Why.** The arithmetic is the same: two operations for each weight and letter. But 16 calls fetch all weights from
-# memory 16 times, and one call fetches them once. (With a small model, whose weights lie in a cache of the processor, calls
-# take the place of memory: there one call wins, too, and for another reason.)
+# memory 16 times, and one call fetches them once.
 #
-# How many letters can a call take until it needs twice the time of a call for one? That is where arithmetic takes over.
+# How many letters can a call take until it needs twice the time of a call for one? From there on, more letters are no longer
+# nearly free.
 
 # %%
 guess = ...
@@ -301,9 +302,10 @@ guessed("letters for twice the time of one", guess, crossing, *lines, drawing=dr
 assert sweep[1] * 16 > 2 * sweep[16] and sweep[128] > 1.5 * sweep[32]
 
 # %% [markdown]
-# **Why.** On the left, the time hardly grows: *memory* decides, and a letter more is nearly free. On the right, operations per
-# second hardly grow any more: *arithmetic* decides, and twice as many letters take nearly twice as long. So decode wastes a
-# processor, and prefill fills it. (They are the two sides of chapter 00's *limit*, in one model.)
+# **Why.** On the left, the time grows far less than the letters do: what takes it is done once for all of them, and the last
+# column says what. The weights come from *memory*, and a letter more is nearly free. On the right, operations per second hardly
+# grow any more: *arithmetic* decides, and twice as many letters take nearly twice as long. So decode wastes a processor, and
+# prefill fills it. (They are the two sides of chapter 00's *limit*, in one model.)
 
 # %% [markdown]
 # ## 3. Batches, and what they cost
@@ -358,7 +360,7 @@ compare(
 # %% [markdown]
 # **Why.** It is section 2 again: eight times the weights, or once. The rule comes from another place: [its
 # page](https://huggingface.co/docs/transformers/main_classes/pipelines) speaks of texts that are read once, and padded to the
-# longest. There nothing is shared that was waiting for memory, and padding is work.
+# longest. A text has many letters already, so there a batch shares no reading of weights that was dear, and padding is work.
 #
 # And the price? All texts of a batch get their letter when the step ends. Look at both figures:
 
@@ -374,8 +376,7 @@ PREFILL = sweep[64]  # milliseconds for a prompt of 64 letters
 assert STEPS[32] > STEPS[1] and 32 / STEPS[32] > 2 / STEPS[1]
 
 # %% [markdown]
-# A larger batch writes more letters, and each user's letters come more slowly. Where that begins to hurt stands in this
-# table, and nowhere else: measure it, for your model and your machine. The rest of the chapter uses it.
+# A larger batch writes more letters, and each user's letters come more slowly. The rest of the chapter uses this table.
 
 # %% [markdown]
 # ## 4. Where keys and values live
@@ -437,14 +438,16 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** A copy of all in each step, into new memory. (The prices know nothing of new memory, whose page faults chapter 18
-# counts, and take attention to be as fast as reading. So they may err to either side.) That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be? Nobody knows before. So each request must get the longest.
+# **Why.** A copy of all in each step, into new memory. (What is predicted below the chart comes from bytes and calls alone. It
+# knows nothing of new memory, whose page faults chapter 18 counts, and takes attention to be as fast as reading. So it may err
+# to either side.) That is the growing cache's price; the static one's is memory that nobody uses. How long will an answer be?
+# Nobody knows before. So each request must get the longest.
 #
 # ### Pages
 #
 # **Pages** are the way between, as in an operating system: memory is cut into pieces of, say, 16 positions, and a text
-# gets another one when its last is full. A table says which pages are whose. Here are 200 texts, with many short and
-# few long answers; at most 1,024 letters. What percentage of a memory that is reserved for 1,024 each is wasted?
+# gets another one when its last is full. A table says which pages are whose. Here are 200 texts, many short and few long, of
+# at most 1,024 letters. What percentage of a memory that is reserved for 1,024 each is wasted?
 
 # %%
 guess = ...
@@ -484,9 +487,10 @@ for name, lengths, side in (("long", long_ones, "when"), ("short", short_ones, "
     )
 
 # %% [markdown]
-# On average half a page is wasted for each text, however long it is. So it is a question of the texts, and pages of one
-# position waste nothing at all. Why are they not of one? A kernel must find each page, and reads a page in one piece. And
-# torch's attention on a CPU knows no pages at all: for it they are copied together in each step (*Further* measures that).
+# Where texts are longer than a page, about half a page is wasted for each, however long it is. So it is a question of the
+# texts, and pages of one position waste nothing at all. Why are they not of one? A kernel must find each page, and reads a page
+# in one piece. And torch's attention on a CPU knows no pages at all: for it they are copied together in each step (*Further*
+# measures that).
 
 # %% [markdown]
 # ## 5. Who may join, and when
@@ -495,7 +499,8 @@ for name, lengths, side in (("long", long_ones, "when"), ("short", short_ones, "
 # **Continuous batching** looks after each step: who is ready leaves, and who waits takes the place at once. Hugging Face:
 # "As requests finish, new ones join immediately instead of waiting for the whole batch to complete. The GPU stays full and
 # throughput stays high." (*F51*) To see what that is worth we need no server, but a clock that is a number, and the step
-# times of section 3.
+# times of section 3. (They are of texts with 64 letters; that a step takes longer when texts are long is left out.) Without
+# joining, a text that is done keeps its place in the batch, and its part of each step, until the longest is done.
 
 
 # %%
@@ -567,15 +572,12 @@ for name, side in (("uneven", "when"), ("even", "unless")):
     )
 
 # %% [markdown]
-# White in the drawing are places that nobody uses: a batch waits for its longest answer. With equal answers there is
-# nothing to fill. (Part of the time is the same for both: all prompts must be read. And at the very end few texts are left,
-# however one serves.)
+# White in the drawing are places that nobody uses. With equal answers there is nothing to fill.
 #
 # ### What a mean hides
 #
-# Somebody has an idea: let the shortest answer go first. (Say that its length can be told.) Four slots, a high load.
-# The mean wait falls. What becomes of the wait that one in a hundred exceeds, the 99 % **quantile** (p99): how many times
-# what it was?
+# Somebody has an idea: let the shortest answer go first. (Say that its length can be told.) Four slots, a high load. The mean
+# wait falls. What becomes of the wait that one in a hundred exceeds, the 99 % **quantile** (p99): how many times what it was?
 
 # %%
 guess = ...
@@ -591,9 +593,9 @@ def arrivals(number, per_second, typical=40, seed=0):
     return requests
 
 
-def quantile(waits, share):
-    """The least wait that at least this share of all does not exceed."""
-    return sorted(waits)[math.ceil(share * len(waits)) - 1]
+def quantile(waits, percent):
+    """The least wait that at least so many percent of all do not exceed."""
+    return sorted(waits)[-(-percent * len(waits) // 100) - 1]
 
 
 at_once = [(0.0, letters) for _, letters in arrivals(1500, 1.0)]
@@ -603,35 +605,36 @@ both = {
     for name, first in (("first come", False), ("shortest first", True))
 }
 lines = [
-    f"{name:14} mean {mean(waits):5.2f} s, half below {quantile(waits, 0.5):5.2f} s, "
-    f"p99 {quantile(waits, 0.99):6.2f} s, the longest {max(waits):6.2f} s"
+    f"{name:14} mean {mean(waits):5.2f} s, half below {quantile(waits, 50):5.2f} s, "
+    f"p99 {quantile(waits, 99):6.2f} s, the longest {max(waits):6.2f} s"
     for name, waits in both.items()
 ]
-changed = quantile(both["shortest first"], 0.99) / quantile(both["first come"], 0.99)
+changed = quantile(both["shortest first"], 99) / quantile(both["first come"], 99)
 guessed("times the p99 of before", guess, changed, *lines, drawing=draw_waits(both))
 
 # %%
-assert mean(both["shortest first"]) < mean(both["first come"])
-assert max(both["shortest first"]) > max(both["first come"])
+for figure, falls in ((mean, True), (lambda waits: quantile(waits, 50), True), (max, False)):
+    assert (figure(both["shortest first"]) < figure(both["first come"])) == falls
 
 # %% [markdown]
-# Most users are served sooner, and a few pay for all of it. No mean shows them. So say of a server the median, for what is
-# usual, and a high quantile, for the unlucky ones; and from how many requests. From 50 requests, "p99" is the longest of
-# them, whatever it is. How much would it say? The same server, looked at for 50 requests and for 1,000, many times:
+# Mean and median fall, and the longest wait grows: a few users pay. No mean shows them. So say of a server the median, for what
+# is usual, and a high quantile, for the unlucky ones; and from how many requests. From 50 requests, "p99" is the longest of
+# them, whatever it is. How much would it say? The same server, looked at for 50 requests and for 1,000, many times. (Each look
+# draws its requests from one run. Those that really come one after the other wait together, so real looks differ even more.)
 
 # %%
 for size in (50, 1000):
     drawn = random.Random(1)
-    looks = [quantile(drawn.choices(both["first come"], k=size), 0.99) for _ in range(200)]
-    print(f"p99 from {size:5,} requests: from {quantile(looks, 0.05):5.2f} to {quantile(looks, 0.95):5.2f} s")
+    looks = [quantile(drawn.choices(both["first come"], k=size), 99) for _ in range(200)]
+    print(f"p99 from {size:5,} requests: from {quantile(looks, 5):5.2f} to {quantile(looks, 95):5.2f} s")
 
 # %% [markdown]
 # ## 6. A small model guesses
 #
-# One letter more is nearly free (section 2), but the next letter is not known. What if somebody guesses it? **Speculative
-# decoding**: a small model writes four letters. The large one reads all of them *in one call*, and says after each what it
-# would have written. As long as both agree, the letters stand. At the first that differs, the large model's own letter is
-# taken, and what came after it is forgotten. So each call of the large model gives one letter at least, and five at most.
+# One letter more is nearly free, but the next letter is not known. What if somebody guesses it? **Speculative decoding**: a
+# small model writes four letters. The large one reads all *in one call*, and says after each what it would have written. As long
+# as both agree, the letters stand. At the first that differs, the large model's own letter is taken, and both forget what came
+# after it. So each call of the large model gives one letter at least, and five at most.
 
 
 # %%
@@ -656,8 +659,7 @@ def speculate(model, small, prompt, length, ahead=4):
 
 
 # %% [markdown]
-# `sketch` guesses for `writer`, up to 112 letters from each of five prompts. How many of four guesses are right, on
-# average?
+# `sketch` guesses for `writer`, up to 112 letters from each of five prompts. How many of four guesses are right, on average?
 
 # %%
 guess = ...
@@ -687,9 +689,8 @@ for name, agreed in same.items():
     behaviour("F52", f"With guesses of the small model ({name}), five texts are the same.", agreed)
 
 # %% [markdown]
-# A bad guesser costs time, and changes nothing. (Nearly: one call for five letters adds floats in another order than five
-# calls. Where two letters are equally likely to the last digit, the choice may fall otherwise.) The paper has seen "a 2X-3X
-# acceleration" (*F53*). How many times as fast is it here?
+# A bad guesser costs time, and changes nothing. (Nearly: one call adds floats in another order than five. Where two letters are
+# equally likely to the last digit, either may win.) The paper has seen "a 2X-3X acceleration" (*F53*). What is it here?
 
 # %%
 guess = ...
@@ -752,16 +753,17 @@ print(f"four times the letters in a call, where 32 texts share it (section 2): {
 assert mean(accepted["hardly learnt"]) < mean(accepted["sketch"]) and few < 5 * one
 
 # %% [markdown]
-# So it loses in three cases: where guesses are mostly wrong; where the small model is not much faster (count its calls, and
-# not its weights: here they are most of its price); and, the last line, on a busy server. With 32 texts in a batch, arithmetic
-# decides already, and every wrong guess is work. Guess when there is room, and batch when there is not.
+# So it loses in three cases: where guesses are mostly wrong; where the small model is not much faster (measure its step); and,
+# the last line, on a busy server. With 32 letters in a call, more of them are no longer free, and every wrong guess is work.
+# Guess when there is room, and batch when there is not.
 
 # %% [markdown]
 # ## 7. `torch.compile` and a cache
 #
 # A step of a small model is mostly calls (chapter 18), and `torch.compile` makes few of many (chapter 15). Hugging Face's
 # page says that a growing cache "prevents you from taking advantage" of it (*F48*), because each step has another shape.
-# A compiled step, 20 letters one after the other: how often is it recorded with a growing cache?
+# A compiled step, 20 letters one after the other: how often does torch record a new graph with a growing cache? (`recorded`
+# below counts the graphs that are handed to the part that would compile them.)
 
 # %%
 guess = ...
@@ -964,8 +966,8 @@ for load, side in (("a fiftieth", "when"), ("twice", "unless")):
 
 # %% [markdown]
 # Where requests hardly ever meet there is no batch, so both servers are the same. Where they meet, the one that takes them
-# one by one has a queue. Latency is not the time of a step: it is the time until the answer, and waiting in a queue is most
-# of it.
+# one by one has a queue. Latency is not the time of a step: it is the time until the answer, and under load most of that
+# is waiting in a queue.
 #
 # ### A larger model, compiled
 #
@@ -1014,9 +1016,9 @@ guessed("times shorter", guess, whole / piece, *lines)
 assert piece < whole < 2 * 512 / 48 * piece
 
 # %% [markdown]
-# The 16 users wait less, and the new one waits longer. (Counted as if all 64 letters were of one text: for weights that is
-# the same.) A step that is filled to the crossing of section 2 uses memory and arithmetic at once. That is what F44's page says
-# of the two kinds of work: put them into one batch.
+# The 16 users wait less, and the new one waits longer. (Counted as if all 64 letters were of one text, which for weights is
+# the same, and as if every piece were the first; later ones attend to more.) F44's page says so of the two kinds of work: put
+# them into one batch.
 #
 # ## Summary
 #
@@ -1040,8 +1042,8 @@ assert piece < whole < 2 * 512 / 48 * piece
 verdicts("F44", "F45", "F46", "F47", "F48", "F49", "F50", "F51", "F52", "F53")
 
 # %% [markdown]
-# *F46* and *F47* are rules of thumb for pipelines, and their page begins with a better one: measure. *F48*: the page compiles with
-# `mode="reduce-overhead"`, for a GPU; CUDA graphs want fixed shapes (chapter 18).
+# *F46* and *F47* are rules of thumb for pipelines, and their page begins with a better one: measure. *F48*: the page compiles
+# with `mode="reduce-overhead"`, for a GPU; CUDA graphs want fixed shapes (chapter 18).
 #
 # **Now you:** [the exercises of this chapter](../exercises/20_serving/20_serving.ipynb). A server's clock, pages that texts
 # share, guesses with chances, a quantile that moves, and writing without a wait.

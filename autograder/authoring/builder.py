@@ -68,11 +68,12 @@ def build(source: Path) -> NotebookNode:
         except ValueError as error:
             raise BuildError(f"{source.name}: {_where(cell)}: {error}") from None
     place = _place_of_readers(source)
-    for why in whys.whys(notebook.cells) if place == "course" else ():
-        if not why.kind:
-            needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
-            raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
-    whys.fold_answers(notebook.cells)
+    if place == "course":
+        for why in whys.whys(notebook.cells):
+            if not why.kind:
+                needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
+                raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
+        whys.fold_answers(notebook.cells)
     if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
     ids = [cell.id for cell in notebook.cells]

@@ -149,21 +149,22 @@ race(answered, against=answered_slow, on=many_requests, at_least={"cpu": 15}, po
 #
 # *Hard, 35 minutes.* Many answers begin with the same long text, and a few answers to one question share all that stands before
 # them. With pages they can share the memory, too: as long as nobody writes into a page, it may be in several tables. Write
-# `attend_pages(script, pages, size)`, best with a class that you keep. The given class copies whole texts.
+# `attend_pages(script, pages, size)`. The given one has a class, which copies whole texts; write a better one, and keep it.
 #
 # - `script`: a list of lists. The first of each is a text, an integer. What comes after it says what happens:
 #   - three tensors, `query`, `key` and `value`, each of shape `(H, T, E)`, with *T* at least 1: the next *T* positions of this
 #     text. A text that is not known begins with them.
-#   - another text, the parent: this text is new, and begins with all that the parent has so far. From then on, each of the two
-#     goes its own way.
-#   - nothing: the text ends, and its number may be used again. What others have of it must stay.
+#   - another text, the parent, which has positions: this text is new, and begins with all that the parent has so far. From then
+#     on, each of the two goes its own way.
+#   - nothing: the text ends, and its number may be used again. What it shares with others must stay.
 # - `pages`: how many pages there are, `size`: how many positions a page has, both 1 at least. The texts of the tests never need
 #   more pages than that, if they share what they can.
 # - returns: a list with `(H, T, E)` for each line with tensors: each new position looks at itself and at all positions of its
 #   text before it.
 # - `feed(cache, script)` goes through a script, and calls `cache(text, parent, query, key, value)`; what is not there is `None`.
 # - Memory: in the test, 24 texts share 500 positions and have 10 of their own, with *H* = 4, *E* = 16, 100 pages of 16. At most
-#   1.5 MB of new memory at once for all points: the pages have 0.8 MB, one text 0.26. The given class needs four times as much.
+#   1.5 MB of new memory at once for all points, results included: the pages have 0.8 MB, one text 0.26. The given class needs four
+#   times as much.
 # - *H*, *E*, type and device are always the same. No gradients are needed.
 
 
@@ -355,7 +356,7 @@ check(
 # has the large model's probabilities. The given version goes text by text. Write `verified(guesses, small, large, chances)`.
 #
 # - `guesses`: `int64` of shape `(N, K)`. `small`: `(N, K, A)`, the small model's probabilities at each guess. `large`: `(N, K + 1,
-#   A)`, the large model's, there and behind the last guess. `chances`: `(N, K + 1)`, numbers from 0 to 1. The last three are
+#   A)`, the large model's, there and behind the last guess. `chances`: `(N, K + 1)`, from 0 on, below 1. The last three are
 #   `float64`; all on one device. *N* may be 0, *K* may be 0.
 # - Guess *i* of a text is accepted if those before it are, and `chances[n, i] * q < p`.
 # - Let *a* be how many are accepted. The letter behind them is drawn from weights: `large[n, a] - small[n, a]`, where that is above
@@ -509,8 +510,8 @@ def a_long_day(generator, device):
 # %% [markdown]
 # <details><summary>Hint 1</summary>Which place in the sorted window is it? A whole number of <code>percent</code> and
 # <code>window</code>, rounded up; and floats round where they like.</details>
-# <details><summary>Hint 2</summary>A tensor can be seen as a table of all its windows, without a copy. And torch has an operation for
-# the k-th smallest of each row.</details>
+# <details><summary>Hint 2</summary>All windows stand in <code>waits</code> already, each one step behind the one before. And must a
+# row be sorted as a whole?</details>
 
 
 # %% id="moving_quantile" role="answer"
@@ -526,7 +527,7 @@ check(moving_quantile, like=moving_quantile_slow, on=[a_few_waits, one_window], 
 
 
 # %% id="moving_quantile_hidden" role="test"
-# Hidden test: a window of 1, 1 and 100 percent, shares that no float has, equal waits, float64. 1 point, when graded.
+# Hidden test: a window of 1, 1 and 100 percent, shares like 0.55, which no float is, equal waits, float64. 1 point, when graded.
 ### BEGIN HIDDEN TESTS
 def window_of_one(generator, device):
     return some_waits(5, generator, device), 1, 1
@@ -626,8 +627,8 @@ def eight_texts(generator, device):
 # %% [markdown]
 # <details><summary>Hint 1</summary>Reserve all places once, for the letters, the keys and the values; how many are filled is a number of
 # Python, which waits for nobody.</details>
-# <details><summary>Hint 2</summary>Which texts are at their end can be a tensor. What is the next letter then, in one operation? And is
-# the last letter all that you must ask?</details>
+# <details><summary>Hint 2</summary>Which texts are at their end can be a tensor. What is the next letter then, in one operation? And does
+# the last letter tell whether a text is at its end? A prompt may end with any letter.</details>
 # <details><summary>Hint 3</summary>The model knows no places: the key of a letter is the same wherever it stands. What can be made once, for
 # all letters there are?</details>
 # <details><summary>Hint 4</summary>A product that is only read by the next product need not be made: what <code>out</code> and
@@ -697,7 +698,7 @@ race(write, against=write_slow, on=eight_texts, at_least={"cpu": 3}, points=2)
 #
 # - `n`, `d`: integers from 2 on.
 # - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
-#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait if all tensors were on a GPU.
 # - `foretold` asks torch for nothing.
 
 
