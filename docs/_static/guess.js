@@ -85,11 +85,12 @@
     const mine = part.querySelector("div").cloneNode(true);
     const split = (bar) => {
       const [space, ...pair] = bar.children;
-      return [space, pair.find((one) => one.style.borderTopWidth), pair.find((one) => one.style.height)];
+      const words = pair.pop();
+      return [space, pair.find((one) => one.style.borderTopWidth), words, pair.find((one) => one.style.height)];
     };
-    const [space, drawn, line] = split(mine);
-    const said = ` you said ${inWords(guess)}`;
-    mine.replaceChildren(space, ...(guess >= 1 ? [line, drawn] : [drawn, line]), said);
+    const [space, drawn, words, line] = split(mine);
+    words.textContent = `you said ${inWords(guess)}`;
+    mine.replaceChildren(space, ...(guess >= 1 ? [line, drawn] : [drawn, line]), words);
     drawn.style.borderTop = `10px solid ${RULE.colour}`;
     part.append(mine);
     const bars = [...chart.querySelectorAll(":scope > div > div")];
@@ -100,11 +101,12 @@
     const slowest = Math.min(0, ...logs);
     const scale = WIDEST / Math.max(Math.max(0, ...logs) - slowest, Math.LN2);
     bars.forEach((bar, one) => {
-      const [space, drawn] = split(bar);
+      const [space, drawn, words] = split(bar);
       space.style.width = `${scale * (Math.min(logs[one], 0) - slowest)}%`;
       drawn.style.width = `${scale * Math.abs(logs[one])}%`;
+      words.style.width = `${97 - scale * (Math.max(logs[one], 0) - slowest)}%`;
     });
-    chart.ariaLabel += said.replace(" you", " You") + ".";
+    chart.ariaLabel += ` You${words.textContent.slice(3)}.`;
   };
 
   // The slider of a ratio says the same as its box.
