@@ -198,7 +198,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert "recorded: Some CPU, driver 600.1, torch 9.9, 2026-01-31, 2" in text and "8,000× (50 %)" in text
     assert "Outside what was recorded: 4,000× to 8,000× on one CPU." in text
-    assert " faster, Some CPU</div>" in (chart := draw(comparison.timings, 3.0)) and "you said 3×" in chart
+    assert " faster, Some CPU</span>" in (chart := draw(comparison.timings, 3.0)) and "you said 3×" in chart
 
 
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
