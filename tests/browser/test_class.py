@@ -6,7 +6,7 @@ from getpass import getuser
 from pathlib import Path
 
 import pytest
-from chromium import WCAG, findings_in_both_schemes
+from chromium import WCAG, findings, findings_in_both_schemes
 from lab_notebook import Notebook, findings_in_both_themes, menu
 from lab_server import environment
 from playwright.sync_api import FrameLocator, Locator, Page, expect
@@ -147,6 +147,13 @@ def look_at_all_pages(page: Page, submission: str) -> None:
     for path in (f"submissions/{about} {lists} manage_students {student} {student}/{ASSIGNMENT}").split():
         page.goto(home + path, wait_until="networkidle")
         assert findings_in_both_schemes(page, **WCAG) == [], path
+    for path, opens in ("manage_assignments", "Add new assignment"), ("manage_students", "Add new student"):
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            page.goto(home + path, wait_until="networkidle")
+            page.get_by_role("link", name=opens).click()
+            expect(page.get_by_role("dialog")).to_have_css("opacity", "1")  # it fades in
+            assert findings(page, {"include": [[".modal-dialog"]]}, **WCAG) == [], opens
 
 
 def press(formgrader: FrameLocator, row: Locator, button: str, said: str) -> None:
