@@ -1,0 +1,52 @@
+"""Drawings for numbers of few bits: where they lie, and what a model loses with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
+from autograder.show import GUESS, HERE, INK, RECORDED
+
+COLOURS = (RECORDED, HERE, GUESS)
+MARKS = ("o", "s", "^")
+
+
+def draw_losses(
+    losses: Mapping[str, Mapping[int, float]], unrounded: float, bits: str = "bits of a weight"
+) -> tuple[Figure, str]:
+    """The loss of a model against the bits that it keeps, a line for each way, with that of its floats."""
+    figure = Figure(figsize=(6.6, 3.4), dpi=110, layout="constrained")
+    axes = figure.subplots()
+    told = []
+    for colour, mark, (name, line) in zip(COLOURS, MARKS, losses.items(), strict=False):
+        axes.plot(list(line), list(line.values()), color=colour, marker=mark, ms=6, lw=1.6, label=name)
+        told.append(f"{name}: " + ", ".join(f"{number} bits {value:.3g}" for number, value in line.items()))
+    axes.axhline(unrounded, color=INK, ls="--", lw=1)
+    axes.annotate(
+        "float32", (0.01, unrounded), xycoords=("axes fraction", "data"), ha="left", va="bottom", color=INK
+    )
+    axes.set(yscale="log", xlabel=bits, ylabel="loss (logarithmic)")
+    numbers = sorted({number for line in losses.values() for number in line})
+    axes.set_xticks(numbers)
+    axes.invert_xaxis()
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.legend(frameon=False, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, f"The loss against the bits; {unrounded:.3g} with float32. " + "; ".join(told) + "."
+
+
+def draw_steps(kinds: Mapping[str, Sequence[float]]) -> tuple[Figure, str]:
+    """All positive numbers of some formats, each a tick on a logarithmic axis."""
+    figure = Figure(figsize=(7.4, 0.6 + 0.75 * len(kinds)), dpi=110, layout="constrained")
+    axes = figure.subplots()
+    told = []
+    for row, (colour, (name, numbers)) in enumerate(zip(COLOURS, kinds.items(), strict=False)):
+        axes.vlines(numbers, row - 0.36, row + 0.36, color=colour, lw=0.8)
+        told.append(f"{name}: {len(numbers)} positive numbers from {min(numbers):.2g} to {max(numbers):g}")
+    axes.set_yticks(range(len(kinds)), list(kinds))
+    axes.set(xscale="log", ylim=(len(kinds) - 0.5, -0.5))
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return figure, "Ticks on a logarithmic axis. " + "; ".join(told) + "."
