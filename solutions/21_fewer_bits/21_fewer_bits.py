@@ -15,6 +15,8 @@
 # The chapter is [here](../../course/21_fewer_bits.ipynb). 31 points, about 130 minutes.
 
 # %% id="setup" role="given"
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -171,8 +173,7 @@ def specification(widths, generator, device, rank=4, biases=True):
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(device) / 4
 
     return [
-        [numbers(to, rank), numbers(rank, of), numbers(to) if biases else None]
-        for of, to in zip(widths, widths[1:], strict=False)
+        [numbers(to, rank), numbers(rank, of), numbers(to) if biases else None] for of, to in pairwise(widths)
     ]
 
 
@@ -388,7 +389,7 @@ check(attend_int8, like=attend_int8_slow, on=[of_length_one, full, large_behind_
 # - Let `low` be the largest number of the format that is not above the number, and `high` the next one after it. The result is `high` where the chance is less than
 #   `(x - low) / (high - low)`, and else `low`. 448 stays 448.
 # - returns: `float64`, the same shape and device: numbers of the format.
-# - In the race: 3,000 numbers; 20 times as fast as given for all points.
+# - In the race: 1,000 numbers; 20 times as fast as given for all points.
 
 
 # %% id="by_chance_given" role="given"
@@ -397,8 +398,7 @@ def by_chance_slow(x, chances):
     known = sorted({value for value in codes.tolist() if value == value})
     found = []
     for value, chance in zip(x.flatten().tolist(), chances.flatten().tolist(), strict=True):
-        place = sum(step <= value for step in (-16.0, -1.0, 0.0, 1.0, 16.0))
-        place = max(0, (place - 1) * 42)
+        place = 0
         while place + 1 < len(known) and known[place + 1] <= value:
             place += 1
         low = known[place]
@@ -422,7 +422,7 @@ def small_ones(generator, device):
 
 
 def many_numbers(generator, device):
-    return some_numbers((3000,), generator, device)
+    return some_numbers((1000,), generator, device)
 
 
 # %% [markdown]
@@ -551,7 +551,7 @@ check(best_scales, like=best_scales_slow, on=[four_bits, two_bits], points=1)
 
 
 # %% id="best_scales_hidden" role="test"
-# Hidden test: no row, one weight, 8 bits, equal weights (several scales have the same error). 1 point, when graded.
+# Hidden test: no row, one weight, 8 bits, weights of three values. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def no_weights(generator, device):
     return long_tails(0, 6, generator, device), 3
