@@ -23,8 +23,8 @@
 # **Claims tested:** *F54* "a 4x reduction in the model size"; *F55* "2 to 4 times faster compared to FP32 compute"; *F56*
 # dynamic quantization where "loading weights from memory" takes the time; *F57* "will be removed in 2.10"; *F58* "better accuracy
 # than weight-only"; *F59* "symmetric-per-channel quantization provides better accuracies"; *F60* E4M3's "dynamic range
-# (±240.0)"; *F61* gradients "are best stored using E5M2"; *F62* a cache in fewer bits has "minimal impact on quality"; *F63*
-# it "can be extremely slow if dequantization is not fused".
+# (±240.0)"; *F62* a cache in fewer bits has "minimal impact on quality"; *F63* it "can be extremely slow if
+# dequantization is not fused"; in *Further* *F61* gradients "are best stored using E5M2".
 
 # %%
 import copy
@@ -33,6 +33,7 @@ import io
 import logging
 import timeit
 import warnings
+from statistics import mean
 
 import torch
 import torch.nn.functional as F
@@ -101,15 +102,6 @@ assert 0.9 < errors[4] / errors[8] / (127 / 7) < 1.1 and errors[2] < 1
 # %% [markdown]
 # **Why.** The largest weight is 127 steps with 8 bits and 7 with 4: 18 times as wide a step. Each bit less doubles the error,
 # as long as there are steps to speak of.
-#
-# ### A zero that is somewhere else
-#
-# What comes out of a ReLU is never negative, so half of the numbers above would stay unused. A **zero point** moves them: a
-# step from the least to the largest value, and a whole number that stands for 0. How many times as large is the error without
-# it?
-
-# %%
-guess = ...
 
 
 # %%
@@ -125,20 +117,15 @@ positive = torch.randn(512, 512).relu()
 numbers, scale = quantized(positive)
 moved, step, zero = with_zero_point(positive)
 both = error(numbers * scale, positive), error((moved - zero) * step, positive)
-shifted, shifted_step, its_zero = with_zero_point(positive - 1)
-lines = (
-    f"symmetric: {numbers.min()} to {numbers.max()}, error {both[0]:.2%}",
-    f"with a zero point: {moved.min()} to {moved.max()}, error {both[1]:.2%}; {zero.item():.0f} stands for 0",
-    f"the same numbers less 1: {its_zero.item():.0f} stands for 0",
-)
-guessed("times the error of a zero point", guess, both[0] / both[1], *lines)
-
-# %%
-assert 1.8 < both[0] / both[1] < 2.2 and (moved == zero).sum() >= (positive == 0).sum()
+print(f"after a ReLU: {numbers.min()} to {numbers.max()}, error {both[0]:.2%}")
+print(f"with a zero point: {moved.min()} to {moved.max()}, error {both[1]:.2%}")
+print(f"the same less 1: {with_zero_point(positive - 1)[2].item():.0f} stands for 0")
+assert 1.8 < both[0] / both[1] < 2.2
 
 # %% [markdown]
-# The zero point is a whole number so that 0 itself stays exact, as in padding. Weights mostly lie on both sides of 0, and
-# do without one: a product of numbers with zero points has three terms more.
+# What comes out of a ReLU is never negative, so half of the numbers stay unused, and the error is twice as large as it need be. A
+# **zero point** mends that: a whole number that stands for 0, which stays exact. Weights mostly lie on both sides of 0, and do without
+# one: a product of numbers with zero points has three terms more.
 #
 # ### Two in a byte
 #
@@ -762,42 +749,19 @@ if has_torchao:
         f"errors: weights {error(weight_only(x), blocks(x)):.2%}, both {error(both_int8(x), blocks(x)):.2%}"
     )
     assert error(both_int8(x), blocks(x)) > error(weight_only(x), blocks(x)) and same <= 1
+    made = costs(weight_only, x[:1]).bytes
+    print(
+        f"new bytes in a call with one row: {made:,}; the weights have {blocks[0].weight.nbytes * 2:,} as floats"
+    )
+    assert made > 2 * blocks[0].weight.nbytes
 else:
     print(
         "torchao is not installed: pip install torchao, then restart the kernel. The rest does not need it."
     )
 
 # %% [markdown]
-# One row through two layers of width 1,024 without `torch.compile`: how many times as fast as floats is `Int8WeightOnlyConfig`?
-
-# %%
-guess = ...
-
-# %%
-if has_torchao:
-    compare(
-        "fewer bits: one row through torchao's layers",
-        {
-            "float32": blocks,
-            "weights and inputs int8": both_int8,
-            "weights int8": weight_only,
-        },
-        inputs=rows(1, 1024),
-        guess=guess,
-        only="cpu",
-        differ=ROUNDING,
-        seconds=0.6,
-    )
-    written = {
-        name: costs(model, torch.randn(1, 1024)).bytes
-        for name, model in (("floats", blocks), ("int8", weight_only))
-    }
-    print(f"new bytes in a call: floats {written['floats']:,}, weights int8 {written['int8']:,}")
-    assert written["int8"] > 2 * blocks[0].weight.nbytes
-
-# %% [markdown]
-# It is section 6 again: without a compiler or a kernel of its own, floats are made anew in each call, and the bytes show it. torchao is
-# written for `torch.compile` and for GPUs; there such steps become part of the product. (Its `Int4WeightOnlyConfig` needs the package `mslk`, for
+# Without `torch.compile`, `Int8WeightOnlyConfig` makes floats of all weights in each call, as section 6 does: the last line counts them. torchao is
+# written for the compiler and for GPUs, where that becomes part of the product. (Its `Int4WeightOnlyConfig` needs the package `mslk`, for
 # GPUs: *not measured here*.)
 
 # %% [markdown]
@@ -852,69 +816,6 @@ assert largest == 448 and torch.finfo(torch.float8_e4m3fnuz).max == 240
 # %% [markdown]
 # 240 is the largest of `float8_e4m3fnuz`, which some AMD GPUs have. *fn* is for "finite": there is no infinity, and what is too large becomes NaN without a
 # word. So tensors are **scaled** before: their largest number becomes 448, and the scale is kept, as with int8.
-#
-# ### Which of the two?
-#
-# NVIDIA's Transformer Engine: gradients "require higher dynamic range. Therefore they are best stored using E5M2 data format" (*F61*). Here are the
-# gradients of our model's weights. Their error in E4M3, compared with E5M2, when both are scaled by their largest number: how many times as large is it?
-
-# %%
-guess = ...
-
-
-# %%
-def gradients(model):
-    """The gradients of the weights of a model's Linear layers, for some letters."""
-    model = copy.deepcopy(model).requires_grad_(True)
-    letters = NUMBERS[:113][None]
-    scores = model(letters[:, :-1])
-    F.cross_entropy(scores.flatten(0, 1), letters[:, 1:].flatten()).backward()
-    return [layer.weight.grad for layer in model.modules() if isinstance(layer, nn.Linear)]
-
-
-def in_float8(x, kind, scaled):
-    scale = x.abs().max() / torch.finfo(kind).max if scaled else torch.tensor(1.0)
-    return (x / scale).to(kind).float() * scale
-
-
-grads = gradients(writer)
-table, means = [], {}
-for name, tensors, scaled in (
-    ("gradients", grads, True),
-    ("gradients", grads, False),
-    ("gradients / 1000", [one / 1000 for one in grads], False),
-    ("weights", [layer.weight for layer in writer.modules() if isinstance(layer, nn.Linear)], True),
-):
-    found = {
-        kind: sum(error(in_float8(one, KINDS[kind], scaled), one) for one in tensors) / len(tensors)
-        for kind in KINDS
-    }
-    means[name, scaled] = found
-    table.append(
-        f"{name:16} {'scaled' if scaled else 'as they are':12}"
-        + ", ".join(f"{kind} {value:.2%}" for kind, value in found.items())
-    )
-guessed(
-    "times the error of E5M2",
-    guess,
-    means["gradients", True]["e4m3fn"] / means["gradients", True]["e5m2"],
-    *table,
-)
-
-# %%
-for name, scaled, side in (("gradients", True, "unless"), ("gradients / 1000", False, "when")):
-    found = means[name, scaled]
-    how = "scaled" if scaled else "as they are"
-    sentence = f"In E5M2, {name}, {how}, have a smaller error than in E4M3."
-    behaviour(
-        "F61", sentence, found["e5m2"] < found["e4m3fn"], **{side: "nobody scales them, and they are small"}
-    )
-assert means["weights", True]["e4m3fn"] < means["weights", True]["e5m2"]
-
-# %% [markdown]
-# **Why.** E5M2 reaches further down, and has one bit less for every number. Without a scale, small gradients fall below the least number of E4M3 and
-# become 0. With a scale of their own, all tensors here lie where E4M3 is finer. A range is needed only where no scale provides it, or where one tensor
-# holds very large and very small numbers.
 #
 # ### A sum that stands still
 #
@@ -1058,7 +959,67 @@ compare(
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It moves an outlier to where it hurts less, and tries the compiler and 4 bits.
+# You can skip this part: the exercises do not need it. It asks which float8 is for gradients, moves an outlier to where it
+# hurts less, and tries 4 bits.
+#
+# ### Which of the two?
+#
+# NVIDIA's Transformer Engine: gradients "require higher dynamic range. Therefore they are best stored using E5M2 data format" (*F61*). Here are the
+# gradients of our model's weights. Their error in E4M3, compared with E5M2, when both are scaled by their largest number: how many times as large is it?
+
+# %%
+guess = ...
+
+
+# %%
+def gradients(model):
+    """The gradients of the weights of a model's Linear layers, for some letters."""
+    model = copy.deepcopy(model).requires_grad_(True)
+    letters = NUMBERS[:113][None]
+    scores = model(letters[:, :-1])
+    F.cross_entropy(scores.flatten(0, 1), letters[:, 1:].flatten()).backward()
+    return [layer.weight.grad for layer in model.modules() if isinstance(layer, nn.Linear)]
+
+
+def in_float8(x, kind, scaled):
+    scale = x.abs().max() / torch.finfo(kind).max if scaled else 1.0
+    return (x / scale).to(kind).float() * scale
+
+
+def errors_of(tensors, scaled):
+    return {
+        name: mean(error(in_float8(one, kind, scaled), one) for one in tensors)
+        for name, kind in KINDS.items()
+    }
+
+
+grads = gradients(writer)
+table = {
+    "gradients, scaled": errors_of(grads, True),
+    "gradients as they are": errors_of(grads, False),
+    "a thousandth of them, as they are": errors_of([one / 1000 for one in grads], False),
+    "weights, scaled": errors_of(
+        [one.weight for one in writer.modules() if isinstance(one, nn.Linear)], True
+    ),
+}
+lines = [
+    f"{name:33} " + ", ".join(f"{kind} {value:.2%}" for kind, value in found.items())
+    for name, found in table.items()
+]
+scaled, small = table["gradients, scaled"], table["a thousandth of them, as they are"]
+guessed("times the error of E5M2", guess, scaled["e4m3fn"] / scaled["e5m2"], *lines)
+
+# %%
+for how, found, side in (("scaled", scaled, "unless"), ("small and not scaled", small, "when")):
+    sentence = f"In E5M2, gradients that are {how} have a smaller error than in E4M3."
+    behaviour(
+        "F61", sentence, found["e5m2"] < found["e4m3fn"], **{side: "nobody scales them, and they are small"}
+    )
+
+# %% [markdown]
+# **Why.** E5M2 reaches further down, and has one bit less for every number. Without a scale, small gradients fall below the least number of E4M3 and
+# become 0. With a scale of their own, all tensors here lie where E4M3 is finer. A range is needed only where no scale provides it, or where one tensor
+# holds very large and very small numbers.
 #
 # ### An outlier that is moved
 #

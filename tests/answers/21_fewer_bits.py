@@ -203,7 +203,6 @@ def attend_int8(query, keys, key_scales, values, value_scales, lengths):
 
 
 # %% by_chance right_slow check=1 hidden=2 race=0
-import bisect
 
 
 def by_chance(x, chances):
