@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 21 · Fewer bits
 #
-# A weight has 32 bits, and a trained model rarely needs them all. In 8 bits or in 4 it takes a quarter of the memory, or an
-# eighth. What does that do to the results, and to the time? Less memory is sure, less time is not: this chapter has as many
-# cases in which 8 bits are slower as in which they are faster, and says what parts them.
+# A weight has 32 bits, and a trained model rarely needs them all. In 8 bits or in 4 it takes a quarter of the memory,
+# or an eighth. What does that do to the results, and to the time? Less memory is sure, less time is not: this chapter
+# has as many cases in which 8 bits are slower as in which they are faster, and says what parts them.
 #
-# The course measures the claims of five widely read articles, and here those of PyTorch, of torchao and of libraries that
-# serve models; their *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
-# [chapter 00](00_measuring.ipynb).
+# The course measures the claims of five widely read articles, and here those of PyTorch, of torchao and of libraries
+# that serve models; their *F* numbers are listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are
+# explained in [chapter 00](00_measuring.ipynb).
 #
 # **You will be able to**
 # - turn floats into whole numbers with a scale and back, pack two of 4 bits into a byte, and foretell the error,
@@ -16,29 +16,27 @@
 # - read what a float8 format can hold, and keep a sum from standing still in it,
 # - count what a cache of keys and values saves with fewer bits, and what that does to the likelihood.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs torchao:
-# `pip install torchao`, or the course's extra `bits`; without it, the section says so and the others go on. Chapter 20 says
-# what a cache of keys and values is.
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs
+# torchao: `pip install torchao`, or the course's extra `bits`; without it, the section says so and the others go on.
+# Chapter 20 says what a cache of keys and values is.
 #
-# **Claims tested:** *F54* "a 4x reduction in the model size"; *F55* "2 to 4 times faster compared to FP32 compute"; *F56*
-# dynamic quantization where "loading weights from memory" takes the time; *F57* "will be removed in 2.10"; *F58* "better accuracy
-# than weight-only"; *F59* "symmetric-per-channel quantization provides better accuracies"; *F60* E4M3's "dynamic range
-# (±240.0)"; *F62* a cache in fewer bits has "minimal impact on quality"; *F63* it "can be extremely slow if
-# dequantization is not fused"; in *Further* *F61* gradients "are best stored using E5M2".
+# **Claims tested:** *F54* "a 4x reduction in the model size"; *F55* "2 to 4 times faster compared to FP32 compute";
+# *F56* dynamic quantization where "loading weights from memory" takes the time; *F57* "will be removed in 2.10"; *F58*
+# "better accuracy than weight-only"; *F59* "symmetric-per-channel quantization provides better accuracies"; *F60*
+# E4M3's "dynamic range (±240.0)"; *F62* a cache in fewer bits has "minimal impact on quality"; *F63* it "can be
+# extremely slow if dequantization is not fused"; in *Further* *F61* gradients "are best stored using E5M2".
 
 # %%
 import copy
 import importlib.util
-import io
 import logging
 import timeit
-import warnings
 from statistics import mean
 
 import torch
 import torch.nn.functional as F
 from parts.letters import NUMBERS, TEXT, Writer, loss, taught
-from parts.quantized import draw_losses, draw_steps
+from parts.quantized import bytes_of, draw_losses, draw_steps, dynamic
 from torch import nn
 
 from autograder import behaviour, compare, costs, devices, fewer, guessed, recall, verdicts, without
@@ -54,8 +52,8 @@ recall("21", ..., ..., ...)
 # %% [markdown]
 # ## 1. By hand
 #
-# **Quantising** makes whole numbers of floats: divide by a **scale**, round, and keep the scale. The largest weight becomes the
-# largest number that the bits allow: 127 with 8 bits.
+# **Quantising** makes whole numbers of floats: divide by a **scale**, round, and keep the scale. The largest weight
+# becomes the largest number that the bits allow: 127 with 8 bits.
 
 
 # %%
@@ -82,8 +80,8 @@ print(f"the largest error is {largest.item():.2f} of a step; the error is {error
 assert largest <= 0.5001
 
 # %% [markdown]
-# No error is larger than half a step, and a step is as large as the scale. So the error depends on the largest weight and on the bits,
-# and on nothing else. How many times as large is it with 4 bits?
+# No error is larger than half a step, and a step is as large as the scale. So the error depends on the largest weight
+# and on the bits, and on nothing else. How many times as large is it with 4 bits?
 
 # %%
 guess = ...
@@ -100,8 +98,8 @@ guessed("times the error of 8 bits", guess, errors[4] / errors[8], *lines)
 assert 0.9 < errors[4] / errors[8] / (127 / 7) < 1.1 and errors[2] < 1
 
 # %% [markdown]
-# **Why.** The largest weight is 127 steps with 8 bits and 7 with 4: 18 times as wide a step. Each bit less doubles the error,
-# as long as there are steps to speak of.
+# **Why.** The largest weight is 127 steps with 8 bits and 7 with 4: 18 times as wide a step. Each bit less doubles the
+# error, as long as there are steps to speak of.
 
 
 # %%
@@ -123,14 +121,15 @@ print(f"the same less 1: {with_zero_point(positive - 1)[2].item():.0f} stands fo
 assert 1.8 < both[0] / both[1] < 2.2
 
 # %% [markdown]
-# What comes out of a ReLU is never negative, so half of the numbers stay unused, and the error is twice as large as it need be. A
-# **zero point** mends that: a whole number that stands for 0, which stays exact. Weights mostly lie on both sides of 0, and do without
-# one: a product of numbers with zero points has three terms more.
+# What comes out of a ReLU is never negative, so half of the numbers stay unused, and the error is twice as large as it
+# need be. A **zero point** mends that: a whole number that stands for 0, which stays exact. Weights mostly lie on both
+# sides of 0, and do without one: a product of numbers with zero points has three terms more.
 #
 # ### Two in a byte
 #
-# Torch has no tensor of 4 bits to compute with. (`torch.int4` is a name for converters.) One packs two numbers into a byte. With 4 bits, one scale for a
-# row is too coarse, so each group of 32 weights has its own, in 16 bits. How many bits does a weight take then?
+# Torch has no tensor of 4 bits to compute with. (`torch.int4` is a name for converters.) One packs two numbers into a
+# byte. With 4 bits, one scale for a row is too coarse, so each group of 32 weights has its own, in 16 bits. How many
+# bits does a weight take then?
 
 # %%
 guess = ...
@@ -164,15 +163,16 @@ assert torch.equal(unpacked(pairs), groups.flatten(1)) and taken == 4.5
 assert error(back, weights) < errors[4]
 
 # %% [markdown]
-# A scale costs as much as the bits that it saves elsewhere: 16 bits for 32 weights are half a bit for each. Smaller groups are
-# nearer, and larger. Real formats of 4 bits are such a bargain: groups of 32 to 128.
+# A scale costs as much as the bits that it saves elsewhere: 16 bits for 32 weights are half a bit for each. Smaller
+# groups are nearer, and larger. Real formats of 4 bits are such a bargain: groups of 32 to 128.
 
 # %% [markdown]
 # ## 2. Whose scale is it?
 #
-# Here is the small language model of chapter 20, with two layers, that has learnt a few texts. We round its weights (those of
-# its `Linear` layers) and look at the loss: minus the logarithm of the likelihood that it gives to the next letter. (Rounded and turned
-# back into floats, which is called *fake quantisation*: it shows the error and saves nothing.)
+# Here is the small language model of chapter 20, with two layers, that has learnt a few texts. We round its weights
+# (those of its `Linear` layers) and look at the loss: minus the logarithm of the likelihood that it gives to the next
+# letter. (Rounded and turned back into floats, which is called *fake quantisation*: it shows the error and saves
+# nothing.)
 
 # %%
 writer = taught(64, layers=2, steps=900)
@@ -200,8 +200,9 @@ def loss_with(model, bits, each):
 
 
 # %% [markdown]
-# Each output of a layer has its row of weights, its **channel**. One scale for the whole tensor, one for each row (*per channel*), or
-# one for each group of 16. Down to how many bits does the loss rise by less than 0.05, with a scale for each row?
+# Each output of a layer has its row of weights, its **channel**. One scale for the whole tensor, one for each row (*per
+# channel*), or one for each group of 16. Down to how many bits does the loss rise by less than 0.05, with a scale for
+# each row?
 
 # %%
 guess = ...
@@ -220,16 +221,16 @@ guessed("bits that are enough", guess, fine, *lines, drawing=draw_losses(losses,
 assert losses["row"][8] < FLOAT_LOSS + 0.05 < losses["tensor"][2]
 
 # %% [markdown]
-# Not the number of bits is astonishing, but how suddenly the loss rises: as long as the errors of many weights average out, they hardly
-# count. So measure the loss of your model and do not look at errors of weights alone.
+# Not the number of bits is astonishing, but how suddenly the loss rises: as long as the errors of many weights average
+# out, they hardly count. So measure the loss of your model and do not look at errors of weights alone.
 #
 # ### An outlier, put in and taken out
 #
 # PyTorch's blog: "For weights quantization, symmetric-per-channel quantization provides better accuracies; per-tensor
 # quantization performs poorly" (*F59*). Here its reason: large models have a few weights and features that are many
-# times as large as the rest. We put some in that *change nothing* in floats. First a row: one hidden unit whose output nobody reads
-# (its way out is 0) gets weights that are 64 times as large. Then a column: a feature comes out of the LayerNorm 64 times smaller,
-# and all weights that read it are 64 times larger.
+# times as large as the rest. We put some in that *change nothing* in floats. First a row: one hidden unit whose output
+# nobody reads (its way out is 0) gets weights that are 64 times as large. Then a column: a feature comes out of the
+# LayerNorm 64 times smaller, and all weights that read it are 64 times larger.
 
 
 # %%
@@ -249,8 +250,8 @@ def with_outliers(model, where, factor=64.0):
 
 
 # %% [markdown]
-# With 8 bits, a scale for each row: how much does the outlying *column* add to the loss, compared with the outlying *row* ("more",
-# "less" or "the same")?
+# With 8 bits, a scale for each row: how much does the outlying *column* add to the loss, compared with the outlying
+# *row* ("more", "less" or "the same")?
 
 # %%
 guess = ...
@@ -277,16 +278,16 @@ for where, side in (("row", "when"), ("column", "unless")):
     behaviour("F59", sentence, held, **{side: "the large weights stand in a few rows"})
 
 # %% [markdown]
-# **Why.** One large weight makes the step wide for all that share its scale. Without it ("nowhere") the loss is that of the floats again.
-# A row with its own scale keeps its outlier to itself. But a column has one weight in *every* row, and so no row is spared.
-# Groups help there: only the group with that column pays.
+# **Why.** One large weight makes the step wide for all that share its scale. Without it ("nowhere") the loss is that of
+# the floats again. A row with its own scale keeps its outlier to itself. But a column has one weight in *every* row,
+# and so no row is spared. Groups help there: only the group with that column pays.
 
 # %% [markdown]
 # ## 3. The bytes
 #
-# "PyTorch supports INT8 quantization compared to typical FP32 models allowing for a 4x reduction in the model size" (*F54*). A file
-# with the numbers and a scale for each row, in the place of the weights of all `Linear` layers: how many times smaller is it for a model of 4
-# layers that knows 30,000 words?
+# "PyTorch supports INT8 quantization compared to typical FP32 models allowing for a 4x reduction in the model size"
+# (*F54*). A file with the numbers and a scale for each row, in the place of the weights of all `Linear` layers: how
+# many times smaller is it for a model of 4 layers that knows 30,000 words?
 
 # %%
 guess = ...
@@ -300,13 +301,6 @@ def in_int8(model):
         if isinstance(layer, nn.Linear):
             kept[f"{name}.weight"] = quantized(layer.weight, dim=1)
     return kept
-
-
-def bytes_of(kept):
-    """The size of the file that torch.save writes."""
-    file = io.BytesIO()
-    torch.save(kept, file)
-    return file.tell()
 
 
 sizes = {}
@@ -329,34 +323,28 @@ for name, side in (("letters", "when"), ("words", "unless")):
     )
 
 # %% [markdown]
-# A table of words is no `Linear` layer, and few tools quantise it unasked. In a small model it is most of the bytes. So count before
-# you hope: a quarter of what is quantised, and all of the rest.
+# A table of words is no `Linear` layer, and few tools quantise it unasked. In a small model it is most of the bytes. So
+# count before you hope: a quarter of what is quantised, and all of the rest.
 
 # %% [markdown]
 # ## 4. Dynamic quantisation
 #
-# Torch has `torch.ao.quantization.quantize_dynamic` since 2019. Weights are int8 from the start, and each input is made so in each call:
-# its range is looked for, it is rounded, multiplied as whole numbers, and the result is scaled back. Torch's own warning says
-# that all of `torch.ao.quantization` "will be removed in 2.10". Is it gone?
-
-# %%
-guess = ...
+# Torch has `torch.ao.quantization.quantize_dynamic` since 2019. Weights are int8 from the start, and each input is made
+# so in each call: its range is looked for, it is rounded, multiplied as whole numbers, and the result is scaled back.
+# Torch's own warning says that all of `torch.ao.quantization` "will be removed in 2.10" (*F57*):
 
 # %%
 there = importlib.util.find_spec("torch.ao.quantization") is not None
-guessed("is it gone in this torch (yes or no)", guess, "no" if there else "yes", f"torch {torch.__version__}")
-
-# %%
 newer = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 10)
 behaviour("F57", "From torch 2.10 on there is no torch.ao.quantization.", not (newer and there))
 
 # %% [markdown]
-# (Its page today: "in 2.10 if there are no blockers, or in the earliest PyTorch version until all the blockers are cleared".) For new
-# code there is torchao, section 7; but for Linear layers on a CPU this one is hard to beat.
+# (Its page today: "in 2.10 if there are no blockers, or in the earliest PyTorch version until all the blockers are
+# cleared".) For new code there is torchao, section 7; but for Linear layers on a CPU this one is hard to beat.
 #
-# Its documentation says that it is "used for situations where the model execution time is dominated by loading weights from
-# memory rather than computing the matrix multiplications" (*F56*). Four layers of 2,048 × 2,048 (67 MB in floats) and one row, as when a
-# model writes one letter. How many times as fast is int8?
+# Its documentation says that it is "used for situations where the model execution time is dominated by loading weights
+# from memory rather than computing the matrix multiplications" (*F56*). Four layers of 2,048 × 2,048 (67 MB in floats)
+# and one row, as when a model writes one letter. How many times as fast is int8?
 
 # %%
 guess = ...
@@ -365,17 +353,6 @@ guess = ...
 # %%
 def layers(width, number):
     return nn.Sequential(*(nn.Linear(width, width) for _ in range(number))).eval().requires_grad_(False)
-
-
-def dynamic(model, engine=None):
-    """A copy with int8 weights, for one of the libraries that torch brings along (engines)."""
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = engine or before
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is deprecated
-        copied = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
-    torch.backends.quantized.engine = before
-    return copied
 
 
 def rows(number, width):
@@ -403,9 +380,9 @@ if works:
     )
 
 # %% [markdown]
-# **Why.** One row uses each weight once, so the time is that of reading them, and there are a quarter of the bytes. (They may also fit
-# into a cache that the floats do not fit into.) With 64 rows each weight that is read is used 64 times, and arithmetic takes
-# over: the card shows what is left then, which is a matter of instructions (section 5).
+# **Why.** One row uses each weight once, so the time is that of reading them, and there are a quarter of the bytes.
+# (They may also fit into a cache that the floats do not fit into.) With 64 rows each weight that is read is used 64
+# times, and arithmetic takes over: the card shows what is left then, which is a matter of instructions (section 5).
 #
 # ### Small layers
 #
@@ -449,39 +426,15 @@ if works:
     )
 
 # %% [markdown]
-# **Why.** A call of int8 does more: look for the range, round, make the result. In a small layer nothing is there that could pay for
-# it. From which width on is int8 faster, for one row? (32, 64, 128, …, 2048)
-
-# %%
-guess = ...
-
-
-# %%
-def microseconds(call, calls=30, turns=7):
-    """The shortest, least disturbed of some turns, for one call."""
-    call()
-    return 1e6 * min(timeit.repeat(call, number=calls, repeat=turns)) / calls
-
-
-if works:
-    WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)
-    found = {}
-    for width in WIDTHS:
-        model, x = layers(width, 1), torch.randn(1, width)
-        found[width] = [microseconds(lambda model=model, x=x: model(x)) for model in (model, dynamic(model))]
-    crossing = next((width for width, (floats, ints) in found.items() if ints < floats), 2 * WIDTHS[-1])
-    lines = [
-        f"width {width:4}: float32 {floats:6.1f} µs, int8 {ints:6.1f} µs"
-        for width, (floats, ints) in found.items()
-    ]
-    guessed("width from which int8 is faster", guess, crossing, *lines)
+# **Why.** A call of int8 does more: look for the range, round, make the result. In a small layer nothing is there that
+# could pay for it. (*Further* looks for the width at which it turns.)
 
 # %% [markdown]
 # ### The wrong library
 #
-# "Quantized model much slower than float32" ([pytorch#42113](https://github.com/pytorch/pytorch/issues/42113)): its author had chosen the
-# engine `qnnpack`, which is made for phones. 64 rows, a layer of 1,024 × 1,024: how many times as fast is this machine's own
-# engine, compared with that?
+# "Quantized model much slower than float32" ([pytorch#42113](https://github.com/pytorch/pytorch/issues/42113)): its
+# author had chosen the engine `qnnpack`, which is made for phones. 64 rows, a layer of 1,024 × 1,024: how many times as
+# fast is this machine's own engine, compared with that?
 
 # %%
 guess = ...
@@ -505,15 +458,15 @@ if works and "qnnpack" in torch.backends.quantized.supported_engines:
     )
 
 # %% [markdown]
-# The same numbers, the same operations: what is fast is a kernel for this processor. Where int8 disappoints, look first at which code
-# runs. (On ARM `qnnpack` is the right one.)
+# The same numbers, the same operations: what is fast is a kernel for this processor. Where int8 disappoints, look first
+# at which code runs. (On ARM `qnnpack` is the right one.)
 
 # %% [markdown]
 # ## 5. Whole numbers multiplied
 #
-# "Hardware support for INT8 computations is typically 2 to 4 times faster compared to FP32 compute" (*F55*). Torch multiplies int8 with
-# `torch._int_mm`: an underscore, so it may change; there is no `torch.int_mm`. Two matrices of 768 × 768: here arithmetic decides. How many times
-# as fast as floats are whole numbers?
+# "Hardware support for INT8 computations is typically 2 to 4 times faster compared to FP32 compute" (*F55*). Torch
+# multiplies int8 with `torch._int_mm`: an underscore, so it may change; there is no `torch.int_mm`. Two matrices of 768
+# × 768: here arithmetic decides. How many times as fast as floats are whole numbers?
 
 # %%
 guess = ...
@@ -555,7 +508,8 @@ if hasattr(torch, "_int_mm"):
     )
 
 # %% [markdown]
-# And if the first matrix is `uint8`, its numbers moved by 128? How many times as fast as `int8 × int8` is that, on this processor?
+# And if the first matrix is `uint8`, its numbers moved by 128? How many times as fast as `int8 × int8` is that, on this
+# processor?
 
 # %%
 guess = ...
@@ -581,43 +535,25 @@ if hasattr(torch, "_int_mm"):
     )
     a, b = matrices(256)(torch.Generator(), "cpu")
     exact = a.long() @ b.long()
-    for name, one, found in (
-        ("int8 × int8", a, torch._int_mm(a, b)),
-        ("uint8 × int8", a, moved_back(a, b, (a.int() + 128).to(torch.uint8))),
-    ):
-        print(f"{name}: exact" if torch.equal(found.long(), exact) else f"{name}: NOT exact")
+    made = {
+        "int8 × int8": torch._int_mm(a, b),
+        "uint8 × int8": moved_back(a, b, (a.int() + 128).to(torch.uint8)),
+    }
+    for name, found in made.items():
+        print(f"{name}:", "exact" if torch.equal(found.long(), exact) else "NOT exact")
+
 
 # %% [markdown]
-# **Why?** The instruction for this (*VNNI*: four products and their sum at once) takes [unsigned numbers on one side and signed ones on the
-# other](https://uxlfoundation.github.io/oneDNN/dev_guide_int8_computations.html). Newer processors have one for two signed sides, or a unit for
-# matrices (*AMX*); without any of them, torch has loops. So nothing here is a property of int8, but of one processor and its kernels. (And without VNNI,
-# sums of `uint8 × int8` may not be exact: the lines say whether they are here.)
-#
-# What of products too small to fill anything: 32 × 32? How many times as fast as floats are whole numbers?
-
-# %%
-guess = ...
-
-# %%
-if hasattr(torch, "_int_mm"):
-    compare(
-        "fewer bits: a product of 32 × 32",
-        {
-            "float32": lambda x, y, a, b, moved: x @ y,
-            "int8 × int8": lambda x, y, a, b, moved: torch._int_mm(a, b),
-        },
-        inputs=with_floats(32),
-        guess=guess,
-        claim="F55",
-        differ="whole numbers are exact, and of another type",
-        seconds=0.4,
-    )
-
+# **Why?** The instruction for this (*VNNI*: four products and their sum at once) takes [unsigned numbers on one side
+# and signed ones on the other](https://uxlfoundation.github.io/oneDNN/dev_guide_int8_computations.html). Newer
+# processors have one for two signed sides, or a unit for matrices (*AMX*); without any of them, torch has loops. So
+# nothing here is a property of int8, but of one processor and its kernels. (And without VNNI, sums of `uint8 × int8`
+# may not be exact: the lines say whether they are here.)
 # %% [markdown]
 # ## 6. Floats again in each call
 #
-# The simplest way to use int8 weights is to make floats of them, and multiply these: `F.linear(x, numbers.float()) * scale`. One row, a
-# layer of 2,048 × 2,048. How many times as fast as float32 weights is it?
+# The simplest way to use int8 weights is to make floats of them, and multiply these: `F.linear(x, numbers.float()) *
+# scale`. One row, a layer of 2,048 × 2,048. How many times as fast as float32 weights is it?
 
 # %%
 guess = ...
@@ -653,11 +589,12 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** The numbers are read, floats of four times the bytes are written, and read again by the product: more memory than if they had
-# been floats all along. A kernel that reads int8 and multiplies at once has no copy, and the card says what becomes of the time then. (Its name
-# has an underscore, too.) Whole models can fall into this: in [pytorch#144434](https://github.com/pytorch/pytorch/issues/144434) one
-# was 68 times slower as int8 than as floats. So look at what a call writes. `costs` of chapter 00 tells: new bytes as large as the float weights
-# mean that somebody makes them again.
+# **Why.** The numbers are read, floats of four times the bytes are written, and read again by the product: more memory
+# than if they had been floats all along. A kernel that reads int8 and multiplies at once has no copy, and the card says
+# what becomes of the time then. (Its name has an underscore, too.) Whole models can fall into this: in
+# [pytorch#144434](https://github.com/pytorch/pytorch/issues/144434) one was 68 times slower as int8 than as floats. So
+# look at what a call writes. `costs` of chapter 00 tells: new bytes as large as the float weights mean that somebody
+# makes them again.
 
 # %%
 x, weight, numbers, scale = int8_layer(torch.Generator(), "cpu")
@@ -669,10 +606,11 @@ assert error(read_as_int8(x, weight, numbers, scale), made_float(x, weight, numb
 # %% [markdown]
 # ## 7. torchao
 #
-# torchao does what we did by hand, for whole models: `quantize_(model, config)`. `Int8WeightOnlyConfig` keeps weights as int8 and
-# inputs as floats. `Int8DynamicActivationInt8WeightConfig` makes int8 of the inputs, too, row by row. Its first example says
-# of the second: "Dynamic quantization quantizes both weights and activations at runtime. This provides better accuracy than
-# weight-only while still offering speedup" (*F58*). By hand, how many times as large is its error?
+# torchao does what we did by hand, for whole models: `quantize_(model, config)`. `Int8WeightOnlyConfig` keeps weights
+# as int8 and inputs as floats. `Int8DynamicActivationInt8WeightConfig` makes int8 of the inputs, too, row by row. Its
+# first example says of the second: "Dynamic quantization quantizes both weights and activations at runtime. This
+# provides better accuracy than weight-only while still offering speedup" (*F58*). By hand, how many times as large is
+# its error?
 
 # %%
 guess = ...
@@ -711,9 +649,10 @@ for name, side in (("weights", "unless"), ("weights of 4 bits", "when")):
     behaviour("F58", sentence, found["both"] < found[name], **{side: "the weights alone have fewer bits"})
 
 # %% [markdown]
-# **Why.** The inputs are rounded on top of the weights: a second error is added to the first. It cannot get better that way, with the same bits. With a large
-# feature among the inputs (large language models have them) it gets much worse, as every row has its outlier. What one gets for it is
-# arithmetic in whole numbers: speed, where section 5 says that there is any.
+# **Why.** The inputs are rounded on top of the weights: a second error is added to the first. It cannot get better that
+# way, with the same bits. With a large feature among the inputs (large language models have them) it gets much worse,
+# as every row has its outlier. What one gets for it is arithmetic in whole numbers: speed, where section 5 says that
+# there is any.
 #
 # Now torchao itself:
 
@@ -760,16 +699,16 @@ else:
     )
 
 # %% [markdown]
-# Without `torch.compile`, `Int8WeightOnlyConfig` makes floats of all weights in each call, as section 6 does: the last line counts them. torchao is
-# written for the compiler and for GPUs, where that becomes part of the product. (Its `Int4WeightOnlyConfig` needs the package `mslk`, for
-# GPUs: *not measured here*.)
+# Without `torch.compile`, `Int8WeightOnlyConfig` makes floats of all weights in each call, as section 6 does: the last
+# line counts them. torchao is written for the compiler and for GPUs, where that becomes part of the product. (Its
+# `Int4WeightOnlyConfig` needs the package `mslk`, for GPUs: *not measured here*.)
 
 # %% [markdown]
 # ## 8. Floats of 8 bits
 #
-# Whole numbers have the same step everywhere. A float's step grows with the number. `torch.float8_e4m3fn` has 4 bits of exponent and 3 of
-# fraction, `torch.float8_e5m2` has 5 and 2. Here are all their positive numbers, beside those of int8 with a scale of 1/127. How many
-# different finite numbers has `float8_e4m3fn`, negative ones and 0 included?
+# Whole numbers have the same step everywhere. A float's step grows with the number. `torch.float8_e4m3fn` has 4 bits of
+# exponent and 3 of fraction, `torch.float8_e5m2` has 5 and 2. Here are all their positive numbers, beside those of int8
+# with a scale of 1/127. How many different finite numbers has `float8_e4m3fn`, negative ones and 0 included?
 
 # %%
 guess = ...
@@ -792,8 +731,9 @@ guessed("finite numbers of e4m3fn", guess, len(EVERY["e4m3fn"]), *lines, drawing
 assert len(EVERY["e4m3fn"]) == 253 and len(EVERY["e5m2"]) == 247
 
 # %% [markdown]
-# SGLang's page on a cache in fewer bits, where it names `float8_e4m3fn`, says "E4M3 (4 exponent bits, 3 mantissa bits): Higher precision, smaller
-# dynamic range (±240.0)" (*F60*). And beyond the largest: what becomes of 500 in `float8_e4m3fn` ("240", "448", "inf" or "nan")?
+# SGLang's page on a cache in fewer bits, where it names `float8_e4m3fn`, says "E4M3 (4 exponent bits, 3 mantissa bits):
+# Higher precision, smaller dynamic range (±240.0)" (*F60*). And beyond the largest: what becomes of 500 in
+# `float8_e4m3fn` ("240", "448", "inf" or "nan")?
 
 # %%
 guess = ...
@@ -814,8 +754,9 @@ behaviour("F60", "The largest number of float8_e4m3fn is 240.", largest == 240)
 assert largest == 448 and torch.finfo(torch.float8_e4m3fnuz).max == 240
 
 # %% [markdown]
-# 240 is the largest of `float8_e4m3fnuz`, which some AMD GPUs have. *fn* is for "finite": there is no infinity, and what is too large becomes NaN without a
-# word. So tensors are **scaled** before: their largest number becomes 448, and the scale is kept, as with int8.
+# 240 is the largest of `float8_e4m3fnuz`, which some AMD GPUs have. *fn* is for "finite": there is no infinity, and
+# what is too large becomes NaN without a word. So tensors are **scaled** before: their largest number becomes 448, and
+# the scale is kept, as with int8.
 #
 # ### A sum that stands still
 #
@@ -859,15 +800,17 @@ guessed("1,000 times 0.01", guess, still, *lines)
 assert still == 0.25 and 8 < moving.mean() < 12
 
 # %% [markdown]
-# **Why.** Above 0.25 the step is 1/32, and 0.01 is less than half of it: each addition is rounded away. **Stochastic rounding** takes the upper
-# neighbour with a chance of 0.01 × 32, so the sum is right *in the mean*, and each counter is a little off. That is how weights can be trained in few
-# bits, where each step is small. The same happens in `bfloat16`, later.
+# **Why.** Above 0.25 the step is 1/32, and 0.01 is less than half of it: each addition is rounded away. **Stochastic
+# rounding** takes the upper neighbour with a chance of 0.01 × 32, so the sum is right *in the mean*, and each counter
+# is a little off. That is how weights can be trained in few bits, where each step is small. The same happens in
+# `bfloat16`, later.
 
 # %% [markdown]
 # ## 9. Keys and values in fewer bits
 #
-# A cache of keys and values (chapter 20) grows with each letter, and with many users it is larger than the weights. In 8 bits, with a scale in 16 bits for each
-# position and head of 32 numbers: how many times fewer bytes is that than float32?
+# A cache of keys and values (chapter 20) grows with each letter, and with many users it is larger than the weights. In
+# 8 bits, with a scale in 16 bits for each position and head of 32 numbers: how many times fewer bytes is that than
+# float32?
 
 # %%
 guess = ...
@@ -893,9 +836,9 @@ guessed(
 )
 
 # %% [markdown]
-# Hugging Face: "KV Cache Quantization reduces memory usage for long-context text generation in LLMs with minimal impact on
-# quality" (*F62*; their example has 4 bits). The same text, read by our model with a cache of fewer bits: down to how many does the loss rise by
-# less than 0.01?
+# Hugging Face: "KV Cache Quantization reduces memory usage for long-context text generation in LLMs with minimal impact
+# on quality" (*F62*; their example has 4 bits). The same text, read by our model with a cache of fewer bits: down to
+# how many does the loss rise by less than 0.01?
 
 # %%
 guess = ...
@@ -921,8 +864,9 @@ for bits, side in ((8, "when"), (2, "unless")):
     behaviour("F62", sentence, held, **{side: "enough bits are left, here 8"})
 
 # %% [markdown]
-# And the time? "When quantized KV cache must be dequantized before use in attention operations, performance can be extremely slow" (SGLang,
-# *F63*). One more letter after 1,000, 4 texts: how many times as fast is a cache of floats, compared with one of int8 that is made float in each step?
+# And the time? "When quantized KV cache must be dequantized before use in attention operations, performance can be
+# extremely slow" (SGLang, *F63*). One more letter after 1,000, 4 texts: how many times as fast is a cache of floats,
+# compared with one of int8 that is made float in each step?
 
 # %%
 guess = ...
@@ -952,20 +896,23 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** All keys and values are made floats in each step, and nobody needs them afterwards. A scale for each key could as well be
-# multiplied to its score, and a scale for each value to its weight: then no copy is needed. That is what fused kernels do, and your third exercise. So a cache in
-# fewer bits has room for more texts; faster it is only with such a kernel.
+# **Why.** All keys and values are made floats in each step, and nobody needs them afterwards. A scale for each key
+# could as well be multiplied to its score, and a scale for each value to its weight: then no copy is needed. That is
+# what fused kernels do, and your third exercise. So a cache in fewer bits has room for more texts; faster it is only
+# with such a kernel.
 
 # %% [markdown]
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It asks which float8 is for gradients, moves an outlier to where it
-# hurts less, and tries 4 bits.
+# You can skip this part: the exercises do not need it. It asks which float8 is for gradients, moves an outlier to where
+# it hurts less, and tries 4 bits.
+#
 #
 # ### Which of the two?
 #
-# NVIDIA's Transformer Engine: gradients "require higher dynamic range. Therefore they are best stored using E5M2 data format" (*F61*). Here are the
-# gradients of our model's weights. Their error in E4M3, compared with E5M2, when both are scaled by their largest number: how many times as large is it?
+# NVIDIA's Transformer Engine: gradients "require higher dynamic range. Therefore they are best stored using E5M2 data
+# format" (*F61*). Here are the gradients of our model's weights. Their error in E4M3, compared with E5M2, when both are
+# scaled by their largest number: how many times as large is it?
 
 # %%
 guess = ...
@@ -1017,15 +964,69 @@ for how, found, side in (("scaled", scaled, "unless"), ("small and not scaled", 
     )
 
 # %% [markdown]
-# **Why.** E5M2 reaches further down, and has one bit less for every number. Without a scale, small gradients fall below the least number of E4M3 and
-# become 0. With a scale of their own, all tensors here lie where E4M3 is finer. A range is needed only where no scale provides it, or where one tensor
-# holds very large and very small numbers.
+# **Why.** E5M2 reaches further down, and has one bit less for every number. Without a scale, small gradients fall below
+# the least number of E4M3 and become 0. With a scale of their own, all tensors here lie where E4M3 is finer. A range is
+# needed only where no scale provides it, or where one tensor holds very large and very small numbers.
+
+# %% [markdown]
+# ### From which width on
 #
+# One row, one layer, dynamic int8 of section 4. From which width on is int8 faster? (32, 64, 128, …, 2048)
+
+# %%
+guess = ...
+
+
+# %%
+def microseconds(call, calls=30, turns=7):
+    """The shortest, least disturbed of some turns, for one call."""
+    call()
+    return 1e6 * min(timeit.repeat(call, number=calls, repeat=turns)) / calls
+
+
+if works:
+    WIDTHS = (32, 64, 128, 256, 512, 1024, 2048)
+    found = {}
+    for width in WIDTHS:
+        model, x = layers(width, 1), torch.randn(1, width)
+        found[width] = [microseconds(lambda model=model, x=x: model(x)) for model in (model, dynamic(model))]
+    crossing = next((width for width, (floats, ints) in found.items() if ints < floats), 2 * WIDTHS[-1])
+    lines = [
+        f"width {width:4}: float32 {floats:6.1f} µs, int8 {ints:6.1f} µs"
+        for width, (floats, ints) in found.items()
+    ]
+    guessed("width from which int8 is faster", guess, crossing, *lines)
+
+# %% [markdown]
+# ### Small products
+#
+# What of products too small to fill anything: 32 × 32? How many times as fast as floats are whole numbers?
+
+# %%
+guess = ...
+
+# %%
+if hasattr(torch, "_int_mm"):
+    compare(
+        "fewer bits: a product of 32 × 32",
+        {
+            "float32": lambda x, y, a, b, moved: x @ y,
+            "int8 × int8": lambda x, y, a, b, moved: torch._int_mm(a, b),
+        },
+        inputs=with_floats(32),
+        guess=guess,
+        claim="F55",
+        differ="whole numbers are exact, and of another type",
+        seconds=0.4,
+    )
+
+# %% [markdown]
 # ### An outlier that is moved
 #
-# The outlying column of section 2 changed nothing in floats. So the other way must be free, too: divide a large feature of the inputs, and multiply
-# the weights that read it. (*SmoothQuant* moves half of it, so that both sides are a little large.) Inputs with a feature 64 times as large, inputs and weights in
-# 8 bits: how many times smaller is the error after the move?
+# The outlying column of section 2 changed nothing in floats. So the other way must be free, too: divide a large feature
+# of the inputs, and multiply the weights that read it. (*SmoothQuant* moves half of it, so that both sides are a little
+# large.) Inputs with a feature 64 times as large, inputs and weights in 8 bits: how many times smaller is the error
+# after the move?
 
 # %%
 guess = ...
@@ -1043,11 +1044,13 @@ guessed("times smaller", guess, with_feature["both"] / smooth["both"], *lines)
 assert smooth["both"] < with_feature["both"]
 
 # %% [markdown]
-# The product is the same, as each number is divided on one side and multiplied on the other. What changes is whose scale the outlier spoils.
+# The product is the same, as each number is divided on one side and multiplied on the other. What changes is whose
+# scale the outlier spoils.
 #
 # ### Four bits, unpacked in each call
 #
-# One row, 2,048 × 2,048 weights of 4 bits in groups of 32. Unpacked and multiplied as floats: how many times as fast as float32 is that?
+# One row, 2,048 × 2,048 weights of 4 bits in groups of 32. Unpacked and multiplied as floats: how many times as fast as
+# float32 is that?
 
 # %%
 guess = ...
@@ -1088,13 +1091,15 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Half a byte must be cut out, moved, given its sign, made a float and scaled, each an operation over all weights. Only a kernel that does so
-# in its registers can win by an eighth of the bytes. What torch has of these carries an underscore, and changes.
+# **Why.** Half a byte must be cut out, moved, given its sign, made a float and scaled, each an operation over all
+# weights. Only a kernel that does so in its registers can win by an eighth of the bytes. What torch has of these
+# carries an underscore, and changes.
 #
 # ## Summary
 #
-# **Chapter 00's routine here:** count the bytes that are read, and what a call writes; foretell the error from largest number and bits; measure the loss of the model, not
-# of its weights; and see which kernel ran before you believe in fewer bits.
+# **Chapter 00's routine here:** count the bytes that are read, and what a call writes; foretell the error from largest
+# number and bits; measure the loss of the model, not of its weights; and see which kernel ran before you believe in
+# fewer bits.
 #
 # | you have | do | because |
 # |---|---|---|
@@ -1113,7 +1118,8 @@ compare(
 verdicts("F54", "F55", "F56", "F57", "F58", "F59", "F60", "F61", "F62", "F63")
 
 # %% [markdown]
-# *F55* speaks of what "hardware support" can do. Whether torch reaches it is a matter of your processor and of the types on both sides (section 5).
+# *F55* speaks of what "hardware support" can do. Whether torch reaches it is a matter of your processor and of the
+# types on both sides (section 5).
 #
-# **Now you:** [the exercises of this chapter](../exercises/21_fewer_bits/21_fewer_bits.ipynb). Five numbers in a byte, a model that is quantised as
-# it loads, attention over a cache of int8, rounding by chance, and a scale that cuts.
+# **Now you:** [the exercises of this chapter](../exercises/21_fewer_bits/21_fewer_bits.ipynb). Five numbers in a byte,
+# a model that is quantised as it loads, attention over a cache of int8, rounding by chance, and a scale that cuts.

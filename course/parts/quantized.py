@@ -1,15 +1,40 @@
-"""Drawings for numbers of few bits: where they lie, and what a model loses with them."""
+"""Numbers of few bits: torch's dynamic quantisation, the size of a file, and drawings."""
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Mapping, Sequence
 
+import torch
 from matplotlib.figure import Figure
+from torch import nn
 
 from autograder.show import GUESS, HERE, INK, RECORDED
 
 COLOURS = (RECORDED, HERE, GUESS)
 MARKS = ("o", "s", "^")
+
+
+def dynamic(model: nn.Module, engine: str | None = None) -> nn.Module:
+    """A copy whose Linear layers have int8 weights and make int8 of their inputs in each call.
+
+    ``engine`` is one of ``torch.backends.quantized.supported_engines``, by default the one that torch takes.
+    """
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = engine or before
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is deprecated
+        copied = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    torch.backends.quantized.engine = before
+    return copied
+
+
+def bytes_of(kept: Mapping[str, object]) -> int:
+    """The size of the file that torch.save writes."""
+    file = io.BytesIO()
+    torch.save(kept, file)
+    return file.tell()
 
 
 def draw_losses(

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Exercises 21 · Fewer bits
 #
-# Five weights in a byte, a model that becomes smaller as it is loaded, attention over keys and values of 8 bits, rounding by chance,
-# and a scale that cuts off what is too large. Each is given in a version that is right, and slow or large. Write a better one.
+# Five weights in a byte, a model that becomes smaller as it is loaded, attention over keys and values of 8 bits, rounding by
+# chance, and a scale that cuts off what is too large. Each is given in a version that is right, and slow or large. Write a better
+# one.
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test cells
 # below it. `check` tells you whether your answer is right, and if not, where. It tries every input in other memory layouts,
@@ -26,12 +27,13 @@ from autograder import check, costs, race
 # %% [markdown]
 # ## 1. Five in a byte
 #
-# *Easy, 15 minutes.* Some models have weights of three values only: -1, 0 and 1, times a scale for each row. A byte has 256 values, and
-# 3 × 3 × 3 × 3 × 3 are 243: so five such weights go into a byte. Write `unpack_five(packed, scales, columns)`.
+# *Easy, 15 minutes.* Some models have weights of three values only: -1, 0 and 1, times a scale for each row. A byte has 256
+# values, and 3 × 3 × 3 × 3 × 3 are 243: so five such weights go into a byte. Write `unpack_five(packed, scales, columns)`.
 #
-# - `packed`: `uint8` of shape `(N, B)`. A byte is `a + 3 b + 9 c + 27 d + 81 e`, where `a` to `e` are five weights in their order, each plus 1.
-#   Weights beyond `columns` in the last byte of a row are filled with anything.
-# - `scales`: `float32` or `float64` of shape `(N,)`. `columns`: a whole number from `5 B - 4` to `5 B`. *N* may be 0; *B* is at least 1.
+# - `packed`: `uint8` of shape `(N, B)`. A byte is `a + 3 b + 9 c + 27 d + 81 e`, where `a` to `e` are five weights in their
+#   order, each plus 1. Weights beyond `columns` in the last byte of a row are filled with anything.
+# - `scales`: `float32` or `float64` of shape `(N,)`. `columns`: a whole number from `5 B - 4` to `5 B`. *N* may be 0; *B* is at
+#   least 1.
 # - returns: `(N, columns)`, of the type and on the device of `scales`: the weights times their row's scale.
 # - In the race: 40 rows of 500 weights; 30 times as fast as given for all points.
 
@@ -68,8 +70,8 @@ def many_rows(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The third of five is what is left when the byte is divided by 9 and then by 3 once more. All bytes at once,
-# and all five at once: which shape must the five divisors have?</details>
+# <details><summary>Hint 1</summary>The third of five is what is left when the byte is divided by 9 and then by 3 once more. All
+# bytes at once, and all five at once: which shape must the five divisors have?</details>
 # <details><summary>Hint 2</summary>What has no sign cannot hold -1. When do you take the 1 away?</details>
 
 
@@ -115,18 +117,21 @@ race(unpack_five, against=unpack_five_slow, on=many_rows, at_least={"cpu": 30}, 
 # %% [markdown]
 # ## 2. `quantize(model)`
 #
-# *Hard, 35 minutes.* A thing to keep. Six models are needed at once, and their floats do not fit into memory together. Each becomes
-# small before the next is made. Write `quantize(model)`, which gives the model back with another layer in the place of every `Linear` layer. It
-# keeps int8 weights and a scale for each row. The given version rounds the weights and keeps floats: right, and not smaller.
+# *Hard, 35 minutes.* A thing to keep. Six models are needed at once, and their floats do not fit into memory together. Each
+# becomes small before the next is made. Write `quantize(model)`, which gives the model back with another layer in the place of
+# every `Linear` layer. It keeps int8 weights and a scale for each row. The given version rounds the weights and keeps floats:
+# right, and not smaller.
 #
-# - `model`: a `torch.nn.Module` that nobody else uses, so you may change it. Its `Linear` layers may be nested in other modules; may have no bias; may be used in several
-#   places of the model. It may be a `Linear` layer itself. All its floats are `float64`, so that it is clear what rounds where.
-# - A row's scale is its largest number (without sign) divided by 127, at least `1e-12`. A weight becomes the nearest whole number of scales.
-# - Tests call `models_at_work(specifications, x)`, which is there already: the given `at_work` makes the models, calls your `quantize`, and then each
-#   model with `x`. What a model gives must be the same as with the rounded floats.
+# - `model`: a `torch.nn.Module` that nobody else uses, so you may change it. Its `Linear` layers may be nested in other modules;
+#   may have no bias; may be used in several places of the model. It may be a `Linear` layer itself. All its floats are `float64`,
+#   so that it is clear what rounds where.
+# - A row's scale is its largest number (without sign) divided by 127, at least `1e-12`. A weight becomes the nearest whole number
+#   of scales.
+# - Tests call `models_at_work(specifications, x)`, which is there already: the given `at_work` makes the models, calls your
+#   `quantize`, and then each model with `x`. What a model gives must be the same as with the rounded floats.
 # - returns (`models_at_work`): a list of `float64` tensors, what each model gives for `x`.
-# - Memory: six models with four layers of 256 × 256 have 12.6 MB of floats together. At most 6.5 MB of new memory at once for all points. No gradients
-#   are needed.
+# - Memory: six models with four layers of 256 × 256 have 12.6 MB of floats together. At most 6.5 MB of new memory at once for all
+#   points. No gradients are needed.
 
 
 # %% id="models_at_work_given" role="given"
@@ -196,13 +201,15 @@ def six_models(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>A module of your own: two buffers, a bias, and a <code>forward</code>. In which order must scale and product come, so
-# that no second table of floats is needed?</details>
-# <details><summary>Hint 2</summary>A module's children stand in its <code>_modules</code>, by name; whoever replaces one replaces it there. Go down as deep as there are
-# modules. (<code>named_children</code> names each child once, even if it stands in two places.)</details>
-# <details><summary>Hint 3</summary>A layer that is met a second time must become the same new layer. Whatever remembers old layers also keeps them, and their floats,
-# alive: for how long?</details>
-# <details><summary>Hint 4</summary>If <code>forward</code> keeps what it has made of the numbers, each later call is faster. What is in memory then?</details>
+# <details><summary>Hint 1</summary>A module of your own: two buffers, a bias, and a <code>forward</code>. In which order must
+# scale and product come, so that no second table of floats is needed?</details>
+# <details><summary>Hint 2</summary>A module's children stand in its <code>_modules</code>, by name; whoever replaces one replaces
+# it there. Go down as deep as there are modules. (<code>named_children</code> names each child once, even if it stands in two
+# places.)</details>
+# <details><summary>Hint 3</summary>A layer that is met a second time must become the same new layer. Whatever remembers old
+# layers also keeps them, and their floats, alive: for how long?</details>
+# <details><summary>Hint 4</summary>If <code>forward</code> keeps what it has made of the numbers, each later call is faster. What
+# is in memory then?</details>
 
 
 # %% id="models_at_work" role="answer"
@@ -279,16 +286,18 @@ check(models_at_work, like=models_at_work_slow, on=[used_twice, one_layer, rows_
 # %% [markdown]
 # ## 3. Attention over a cache of 8 bits
 #
-# *Hard, 30 minutes.* Keys and values are int8, with a scale for each position and head. The given version makes floats of all of them, in each step.
-# Write `attend_int8(query, keys, key_scales, values, value_scales, lengths)`, which never has them all as floats.
+# *Hard, 30 minutes.* Keys and values are int8, with a scale for each position and head. The given version makes floats of all of
+# them, in each step. Write `attend_int8(query, keys, key_scales, values, value_scales, lengths)`, which never has them all as
+# floats.
 #
-# - `query`: `(N, H, 1, E)`. `keys`, `values`: `int8` of shape `(N, H, T, E)`. `key_scales`, `value_scales`: `(N, H, T)`. `lengths`: `int64` of shape `(N,)`,
-#   from 1 to *T*. Query and scales are `float32` or `float64`, all on one device; all sizes are at least 1.
-# - A key is its whole numbers times its scale, and so is a value. Text *n* sees the first `lengths[n]` positions. What stands behind them is left over from other
-#   texts.
+# - `query`: `(N, H, 1, E)`. `keys`, `values`: `int8` of shape `(N, H, T, E)`. `key_scales`, `value_scales`: `(N, H, T)`.
+#   `lengths`: `int64` of shape `(N,)`, from 1 to *T*. Query and scales are `float32` or `float64`, all on one device; all sizes
+#   are at least 1.
+# - A key is its whole numbers times its scale, and so is a value. Text *n* sees the first `lengths[n]` positions. What stands
+#   behind them is left over from other texts.
 # - returns: `(N, H, 1, E)`, of the type and on the device of `query`: attention with the scores divided by the root of *E*.
-# - Memory: in the test *N* = 2, *H* = 4, *T* = 16,000, *E* = 32: keys and values would have 33 MB as floats. At most 3 MB of new memory at once for all
-#   points.
+# - Memory: in the test *N* = 2, *H* = 4, *T* = 16,000, *E* = 32: keys and values would have 33 MB as floats. At most 3 MB of new
+#   memory at once for all points.
 
 
 # %% id="attend_int8_given" role="given"
@@ -323,11 +332,12 @@ def a_long_cache(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The inner product of a query with a key of whole numbers, and then the scale: it is one number for each score, and
-# not one for each number of a key.</details>
-# <details><summary>Hint 2</summary>A value's scale can be multiplied to its weight, after the softmax. Then the rest is a product with whole numbers.</details>
-# <details><summary>Hint 3</summary>Products want floats. Which part of the keys must be floats at the same time? All scores of a step are few
-# numbers: they may stay.</details>
+# <details><summary>Hint 1</summary>The inner product of a query with a key of whole numbers, and then the scale: it is one number
+# for each score, and not one for each number of a key.</details>
+# <details><summary>Hint 2</summary>A value's scale can be multiplied to its weight, after the softmax. Then the rest is a product
+# with whole numbers.</details>
+# <details><summary>Hint 3</summary>Products want floats. Which part of the keys must be floats at the same time? All scores of a
+# step are few numbers: they may stay.</details>
 
 
 # %% id="attend_int8" role="answer"
@@ -382,12 +392,12 @@ check(attend_int8, like=attend_int8_slow, on=[of_length_one, full, large_behind_
 # %% [markdown]
 # ## 4. Rounded by chance
 #
-# *Medium, 20 minutes.* Each number goes to the next number of `torch.float8_e4m3fn` below or above, the nearer one with the larger chance. Write
-# `by_chance(x, chances)`.
+# *Medium, 20 minutes.* Each number goes to the next number of `torch.float8_e4m3fn` below or above, the nearer one with the
+# larger chance. Write `by_chance(x, chances)`.
 #
 # - `x`: `float64` of any shape, from -448 to 448. `chances`: the same shape and type, from 0 on and below 1. Any device.
-# - Let `low` be the largest number of the format that is not above the number, and `high` the next one after it. The result is `high` where the chance is less than
-#   `(x - low) / (high - low)`, and else `low`. 448 stays 448.
+# - Let `low` be the largest number of the format that is not above the number, and `high` the next one after it. The result is
+#   `high` where the chance is less than `(x - low) / (high - low)`, and else `low`. 448 stays 448.
 # - returns: `float64`, the same shape and device: numbers of the format.
 # - In the race: 1,000 numbers; 20 times as fast as given for all points.
 
@@ -426,9 +436,10 @@ def many_numbers(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The format has few numbers. They fit into a sorted table. What finds the place of many numbers in a sorted table, in one
-# call?</details>
-# <details><summary>Hint 2</summary>On which side do you want to be when a number is in the table itself? And what comes after the last one?</details>
+# <details><summary>Hint 1</summary>The format has few numbers. They fit into a sorted table. What finds the place of many numbers
+# in a sorted table, in one call?</details>
+# <details><summary>Hint 2</summary>On which side do you want to be when a number is in the table itself? And what comes after the
+# last one?</details>
 
 
 # %% id="by_chance" role="answer"
@@ -486,12 +497,14 @@ race(by_chance, against=by_chance_slow, on=many_numbers, at_least={"cpu": 20}, p
 # %% [markdown]
 # ## 5. A scale that cuts
 #
-# *Medium, 20 minutes.* With few bits it can be better to cut off the largest weights: they get a large error, and all others a smaller step. Write
-# `best_scales(weights, bits)`.
+# *Medium, 20 minutes.* With few bits it can be better to cut off the largest weights: they get a large error, and all others a
+# smaller step. Write `best_scales(weights, bits)`.
 #
-# - `weights`: `float64` of shape `(N, C)`, no row all 0, on any device. `bits`: a whole number from 2 to 8. *N* may be 0; *C* is at least 1.
-# - Let *m* be `2 ** (bits - 1) - 1`. For a row with the largest number *w* (without sign) there are 20 scales: `k / 20 * w / m`, with *k* from 1 to 20. With a scale,
-#   a weight becomes the nearest whole number of scales, from `-m` to `m`. The error of a row is the sum of its squared differences.
+# - `weights`: `float64` of shape `(N, C)`, no row all 0, on any device. `bits`: a whole number from 2 to 8. *N* may be 0; *C* is
+#   at least 1.
+# - Let *m* be `2 ** (bits - 1) - 1`. For a row with the largest number *w* (without sign) there are 20 scales: `k / 20 * w / m`,
+#   with *k* from 1 to 20. With a scale, a weight becomes the nearest whole number of scales, from `-m` to `m`. The error of a row
+#   is the sum of its squared differences.
 # - returns: `float64` of shape `(N,)`: for each row the scale with the smallest error; of several the largest one.
 # - In the race: 30 rows of 64, 4 bits; 12 times as fast as given for all points.
 
@@ -530,8 +543,8 @@ def many_weights(generator, device):
 
 # %% [markdown]
 # <details><summary>Hint 1</summary>All rows at once is one dimension. All scales at once is one more.</details>
-# <details><summary>Hint 2</summary><code>argmin</code> does not promise which of several it gives. What could you do to the order, or to the
-# errors, so that the largest scale is taken?</details>
+# <details><summary>Hint 2</summary><code>argmin</code> does not promise which of several it gives. What could you do to the
+# order, or to the errors, so that the largest scale is taken?</details>
 
 
 # %% id="best_scales" role="answer"
