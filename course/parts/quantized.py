@@ -1,8 +1,12 @@
-"""Numbers of few bits: torch's dynamic quantisation, the size of a file, and drawings."""
+"""Numbers of few bits: dynamic quantisation, products in a process of their own, sizes of files, drawings."""
 
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+import timeit
 import warnings
 from collections.abc import Mapping, Sequence
 
@@ -28,6 +32,28 @@ def dynamic(model: nn.Module, engine: str | None = None) -> nn.Module:
         copied = torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
     torch.backends.quantized.engine = before
     return copied
+
+
+def product_times(instructions: str | None, side: int = 768) -> tuple[float, float, bool]:
+    """Milliseconds of a product of floats and of one of int8, and whether the latter is exact.
+
+    It is measured in a process of its own, because a process chooses its instructions once. ``instructions`` are the
+    most that oneDNN may use there (``ONEDNN_MAX_CPU_ISA``), None for all.
+    """
+    limit = {"ONEDNN_MAX_CPU_ISA": instructions} if instructions else {}
+    command = [sys.executable, __file__, str(side)]
+    told = subprocess.run(command, env=os.environ | limit, capture_output=True, text=True, check=True).stdout
+    floats, ints, exact = told.split()[-3:]
+    return float(floats), float(ints), exact == "True"
+
+
+def _measure_products(side: int) -> None:
+    torch.set_num_threads(1)
+    a, b = torch.randint(-127, 128, (2, side, side), dtype=torch.int8)
+    x, y = a.float(), b.float()
+    calls = (lambda: x @ y, lambda: torch._int_mm(a, b))
+    times = [1e3 * min(timeit.repeat(call, number=1, repeat=9)) for call in calls]
+    print(*times, torch.equal(torch._int_mm(a, b).double(), a.double() @ b.double()))
 
 
 def bytes_of(kept: Mapping[str, object]) -> int:
@@ -75,3 +101,7 @@ def draw_steps(kinds: Mapping[str, Sequence[float]]) -> tuple[Figure, str]:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     return figure, "Ticks on a logarithmic axis. " + "; ".join(told) + "."
+
+
+if __name__ == "__main__":
+    _measure_products(int(sys.argv[1]))
