@@ -929,6 +929,7 @@ for how, found, side in (("scaled", scaled, "unless"), ("small and not scaled", 
     behaviour(
         "F61", sentence, found["e5m2"] < found["e4m3fn"], **{side: "nobody scales them, and they are small"}
     )
+assert table["weights, scaled"]["e4m3fn"] < table["weights, scaled"]["e5m2"]
 
 # %% [markdown]
 # **Why.** E5M2 reaches further down, and has one bit less for every number. Without a scale, small gradients fall below
