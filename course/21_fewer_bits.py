@@ -16,7 +16,7 @@
 # - read what a float8 format can hold, and keep a sum from standing still in it,
 # - count what a cache of keys and values saves with fewer bits, and what that does to the likelihood.
 #
-# **Time:** 60 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs
+# **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs
 # torchao: `pip install torchao`, or the course's extra `bits`; without it, the section says so and the others go on.
 # Chapter 20 says what a cache of keys and values is.
 #
@@ -81,8 +81,8 @@ print(f"the largest error is {largest.item():.2f} of a step; the error is {error
 assert largest <= 0.5001
 
 # %% [markdown]
-# No error is larger than half a step, and a step is as large as the scale. So the error depends on the largest weight
-# and on the bits, and on nothing else. How many times as large is it with 4 bits?
+# No error is larger than half a step, and a step is as large as the scale. So the error is a matter of the largest
+# weight and of the bits. How many times as large is it with 4 bits?
 
 # %%
 guess = ...
@@ -127,9 +127,9 @@ assert 1.8 < both[0] / both[1] < 2.2
 #
 # ### Two in a byte
 #
-# Torch has no tensor of 4 bits to compute with. (`torch.int4` is a name for converters.) One packs two numbers into a
-# byte. With 4 bits, one scale for a row is too coarse, so each group of 32 weights has its own, in 16 bits. How many
-# bits does a weight take then?
+# The smallest whole numbers that torch computes with take a byte, so two numbers of 4 bits are packed into one. With 4
+# bits, one scale for a row is too coarse: each group of 32 weights has its own, in 16 bits. How many bits does a weight
+# take then?
 
 # %%
 guess = ...
@@ -164,7 +164,7 @@ assert error(back, weights) < errors[4]
 
 # %% [markdown]
 # A scale costs as much as the bits that it saves elsewhere: 16 bits for 32 weights are half a bit for each. Smaller
-# groups are nearer, and larger. Real formats of 4 bits are such a bargain: groups of 32 to 128.
+# groups are nearer, and larger. Real formats are such a bargain: torchao has groups of 32 to 256.
 
 # %% [markdown]
 # ## 2. Whose scale is it?
@@ -538,8 +538,8 @@ compare(
 
 # %% [markdown]
 # **Why.** The numbers are read, floats of four times the bytes are written, and read again by the product: more memory
-# than if they had been floats all along. A kernel that reads int8 and multiplies at once has no copy, and wins. In
-# [pytorch#144434](https://github.com/pytorch/pytorch/issues/144434) a whole model took 1.51 s as int8 and 0.022 s as
+# than if they had been floats all along. A kernel that reads int8 and multiplies at once has no copy: look at the card.
+# In [pytorch#144434](https://github.com/pytorch/pytorch/issues/144434) a whole model took 1.51 s as int8 and 0.022 s as
 # floats. So look at what a call writes. `costs` of chapter 00 tells: new bytes as large as the float weights mean that
 # somebody makes them again.
 #
@@ -619,10 +619,9 @@ for name, side in (("weights", "unless"), ("weights of 4 bits", "when")):
     behaviour("F58", sentence, found["both"] < found[name], **{side: "the weights alone have fewer bits"})
 
 # %% [markdown]
-# **Why.** The inputs are rounded on top of the weights: a second error is added to the first. It cannot get better that
-# way, with the same bits. With a large feature among the inputs (large language models have them) it gets much worse,
-# as every row has its outlier. What one gets for it is arithmetic in whole numbers: speed, where section 5 says that
-# there is any.
+# **Why.** The inputs are rounded on top of the weights: a second error beside the first. With a large feature among the
+# inputs (large language models have them) it is much worse, as every row has its outlier. What one gets for it is
+# arithmetic in whole numbers: speed, where section 5 says that there is any.
 #
 # Now torchao itself:
 
@@ -677,7 +676,7 @@ if has_torchao:
 # %% [markdown]
 # Compare the lines. `Int8WeightOnlyConfig` makes floats of all weights in each call, as section 6 does. With inputs in
 # int8, torchao multiplies with `torch._int_mm`: that pays with many rows (if section 5 says so), and with one row its
-# many small operations cost more. `quantize_dynamic` does all that in one kernel. torchao is written for
+# many small operations cost more. `quantize_dynamic` does all that in one operation. torchao is written for
 # `torch.compile` and for GPUs, where such steps become part of the product. (Its `Int4WeightOnlyConfig` needs the
 # package `mslk`, for GPUs: *not measured here*.)
 
@@ -782,8 +781,8 @@ assert still == 0.25 and 8 < moving.mean() < 12
 # %% [markdown]
 # ## 9. Keys and values in fewer bits
 #
-# A cache of keys and values (chapter 20) grows with each letter, and with many users it is larger than the weights. In
-# 8 bits, with a scale in 16 bits for each position and head of 32 numbers: how many times fewer bytes is that than
+# A cache of keys and values (chapter 20) grows with each letter, and with many users it may be larger than the weights.
+# In 8 bits, with a scale in 16 bits for each position and head of 32 numbers: how many times fewer bytes is that than
 # float32?
 
 # %%
@@ -859,15 +858,15 @@ compare(
     guess=guess,
     claim="F63",
     differ=ROUNDING,
-    because="prices",
+    because=["prices", "page faults"],
     seconds=0.6,
 )
 
 # %% [markdown]
 # **Why.** All keys and values are made floats in each step, and nobody needs them afterwards. A scale for each key
-# could as well be multiplied to its score, and a scale for each value to its weight: then no copy is needed. That is
-# what fused kernels do, and your third exercise. So a cache in fewer bits has room for more texts; faster it is only
-# with such a kernel.
+# could as well be multiplied to its score, and a scale for each value to its weight: then no copy is needed.
+# So a fused kernel can do it, and so does your third exercise. A cache in fewer bits has room for more texts; here it is
+# not faster.
 
 # %% [markdown]
 # ## Further

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from torch import nn
 
 from autograder.show import GUESS, HERE, INK, RECORDED
@@ -75,14 +76,15 @@ def draw_losses(
         told.append(f"{name}: " + ", ".join(f"{number} bits {value:.3g}" for number, value in line.items()))
     axes.axhline(unrounded, color=INK, ls="--", lw=1)
     axes.annotate(
-        "float32", (0.01, unrounded), xycoords=("axes fraction", "data"), ha="left", va="bottom", color=INK
+        "float32", (0.99, unrounded), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=INK
     )
     axes.set(yscale="log", xlabel=bits, ylabel="loss (logarithmic)")
     numbers = sorted({number for line in losses.values() for number in line})
     axes.set_xticks(numbers)
     axes.invert_xaxis()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.legend(frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
     return figure, f"The loss against the bits; {unrounded:.3g} with float32. " + "; ".join(told) + "."
