@@ -564,7 +564,7 @@ check(best_scales, like=best_scales_slow, on=[four_bits, two_bits], points=1)
 
 
 # %% id="best_scales_hidden" role="test"
-# Hidden test: no row, one weight, 8 bits, weights of three values. 1 point, when your notebook is graded.
+# Hidden test: no row, one weight, 3 and 8 bits, weights of three values. 1 point, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
 def no_weights(generator, device):
     return long_tails(0, 6, generator, device), 3
@@ -572,6 +572,10 @@ def no_weights(generator, device):
 
 def one_column(generator, device):
     return long_tails(6, 1, generator, device), 5
+
+
+def three_bits(generator, device):
+    return long_tails(9, 40, generator, device), 3
 
 
 def eight_bits(generator, device):
@@ -584,7 +588,12 @@ def three_values(generator, device):
     return signs * 2, 3
 
 
-check(best_scales, like=best_scales_slow, on=[no_weights, one_column, eight_bits, three_values], points=1)
+check(
+    best_scales,
+    like=best_scales_slow,
+    on=[no_weights, one_column, three_bits, eight_bits, three_values],
+    points=1,
+)
 ### END HIDDEN TESTS
 
 # %% id="best_scales_race" role="test"

@@ -230,13 +230,21 @@ def by_chance(x, chances):
     return x.to(torch.float8_e4m3fn).to(x.dtype)
 
 
-# %% by_chance falls_below_itself check=0..1 hidden=0 race=0..3
+# %% by_chance right_from_the_left check=1 hidden=2 race=2..3
 def by_chance(x, chances):
     codes = torch.arange(256, dtype=torch.uint8, device=x.device).view(torch.float8_e4m3fn).double()
     known = codes[codes.isfinite()].unique()
     place = torch.searchsorted(known, x.contiguous()).clamp(min=1)
     low, high = known[place - 1], known[place]
     return torch.where(chances < (x - low) / (high - low), high, low)
+
+
+# %% by_chance by_size check=0 hidden=0 race=0
+def by_chance(x, chances):
+    known = torch.arange(127, dtype=torch.uint8, device=x.device).view(torch.float8_e4m3fn).double()
+    place = torch.searchsorted(known, x.abs().contiguous(), right=True) - 1
+    low, high = known[place], known[(place + 1).clamp(max=126)]
+    return torch.where(chances * (high - low) < x.abs() - low, high, low) * x.sign()
 
 
 # %% by_chance right_by_codes check=1 hidden=2 race=3
