@@ -16,7 +16,7 @@
 # - read what a float8 format can hold, and keep a sum from standing still in it,
 # - count what a cache of keys and values saves with fewer bits, and what that does to the likelihood.
 #
-# **Time:** 55 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs
+# **Time:** 60 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any. Section 7 needs
 # torchao: `pip install torchao`, or the course's extra `bits`; without it, the section says so and the others go on.
 # Chapter 20 says what a cache of keys and values is.
 #
@@ -38,7 +38,7 @@ from statistics import mean
 import torch
 import torch.nn.functional as F
 from parts.letters import NUMBERS, TEXT, Writer, loss, taught
-from parts.quantized import bytes_of, draw_losses, draw_steps, dynamic, product_times
+from parts.quantized import bytes_of, draw_losses, draw_steps, dynamic, has_vnni, product_times
 from torch import nn
 
 from autograder import behaviour, compare, costs, devices, fewer, guessed, recall, verdicts, without
@@ -48,7 +48,7 @@ torch.set_num_threads(1)
 attend = F.scaled_dot_product_attention
 print("devices here:", *devices(), "· torch", torch.__version__)
 print("vector instructions:", torch.backends.cpu.get_cpu_capability(), end="; ")
-print("for products of int8 (AVX-512 VNNI):", "yes" if torch.cpu._is_vnni_supported() else "torch finds none")
+print("for products of int8 (VNNI or AMX):", "yes" if has_vnni() else "torch knows of none")
 recall("21", ..., ..., ...)
 
 # %% [markdown]
@@ -127,9 +127,8 @@ assert 1.8 < both[0] / both[1] < 2.2
 #
 # ### Two in a byte
 #
-# The smallest whole numbers that torch computes with take a byte, so two numbers of 4 bits are packed into one. With 4
-# bits, one scale for a row is too coarse: each group of 32 weights has its own, in 16 bits. How many bits does a weight
-# take then?
+# The smallest whole numbers that torch computes with take a byte, so two numbers of 4 bits are packed into one. To keep
+# the error small, each group of 32 weights has a scale of its own, in 16 bits. How many bits does a weight take then?
 
 # %%
 guess = ...
@@ -159,8 +158,7 @@ lines = (
 guessed("bits a weight", guess, taken, *lines)
 
 # %%
-assert torch.equal(unpacked(pairs), groups.flatten(1)) and taken == 4.5
-assert error(back, weights) < errors[4]
+assert torch.equal(unpacked(pairs), groups.flatten(1)) and error(back, weights) < errors[4]
 
 # %% [markdown]
 # A scale costs as much as the bits that it saves elsewhere: 16 bits for 32 weights are half a bit for each. Smaller
@@ -226,10 +224,10 @@ assert losses["row"][8] < FLOAT_LOSS + 0.05 < losses["tensor"][2]
 # ### An outlier, put in and taken out
 #
 # PyTorch's blog: "For weights quantization, symmetric-per-channel quantization provides better accuracies; per-tensor
-# quantization performs poorly" (*F59*). Here its reason: large models have a few weights and features that are many
-# times as large as the rest. We put some in that *change nothing* in floats. First a row: one hidden unit whose output
-# nobody reads (its way out is 0) gets weights that are 128 times as large. Then a column: a feature comes out of the
-# LayerNorm 128 times smaller, and all weights that read it are 128 times larger.
+# quantization performs poorly" (*F59*). Here its reason: [large models](https://arxiv.org/abs/2208.07339) have a few
+# features that are many times as large as the rest. We put some in that *change nothing* in floats. First a row: one
+# hidden unit whose output nobody reads (its way out is 0) gets weights that are 128 times as large. Then a column: a
+# feature comes out of the LayerNorm 128 times smaller, and all weights that read it are 128 times larger.
 
 
 # %%
@@ -305,8 +303,7 @@ sizes = {}
 for name, model in (("letters", Writer(384, 4)), ("words", Writer(384, 4, letters=30_000))):
     sizes[name] = bytes_of(model.state_dict()), bytes_of(in_int8(model.requires_grad_(False)))
 lines = [
-    f"knows {name:8} {before / 1e6:5.1f} MB and {after / 1e6:5.1f} MB"
-    for name, (before, after) in sizes.items()
+    f"{name:8} {before / 1e6:5.1f} MB, then {after / 1e6:4.1f}" for name, (before, after) in sizes.items()
 ]
 guessed("times smaller, with words", guess, sizes["words"][0] / sizes["words"][1], *lines)
 
@@ -321,13 +318,13 @@ for name, side in (("letters", "when"), ("words", "unless")):
     )
 
 # %% [markdown]
-# A table of words is no `Linear` layer, and few tools quantise it unasked. In a small model it is most of the bytes. So
-# count before you hope: a quarter of what is quantised, and all of the rest.
+# A table of words is no `Linear` layer. In a small model it is most of the bytes. So count before you hope: a quarter
+# of what is quantised, and all of the rest.
 
 # %% [markdown]
 # ## 4. Dynamic quantisation
 #
-# Torch has `torch.ao.quantization.quantize_dynamic` since 2019. Weights are int8 from the start, and each input is made
+# Torch has `torch.ao.quantization.quantize_dynamic`. Weights are int8 from the start, and each input is made
 # so in each call: its range is looked for, it is rounded, multiplied as whole numbers, and the result is scaled back.
 # Torch's own warning says that all of `torch.ao.quantization` "will be removed in 2.10" (*F57*):
 
@@ -454,19 +451,19 @@ def matrices(side):
     return make
 
 
-if hasattr(torch, "_int_mm"):
-    compare(
-        "fewer bits: a product of 768 × 768",
-        {
-            "float32": lambda x, y, a, b: x @ y,
-            "int8 × int8": lambda x, y, a, b: torch._int_mm(a, b),
-        },
-        inputs=matrices(768),
-        guess=guess,
-        claim="F55",
-        differ="whole numbers are exact, and of another type",
-        seconds=0.6,
-    )
+assert not hasattr(torch, "int_mm")
+compare(
+    "fewer bits: a product of 768 × 768",
+    {
+        "float32": lambda x, y, a, b: x @ y,
+        "int8 × int8": lambda x, y, a, b: torch._int_mm(a, b),
+    },
+    inputs=matrices(768),
+    guess=guess,
+    claim="F55",
+    differ="whole numbers are exact, and of another type",
+    seconds=0.6,
+)
 
 # %% [markdown]
 # The processor may have an instruction for this, *VNNI*: four products of int8 and their sum at once. A variable of the
@@ -476,7 +473,6 @@ if hasattr(torch, "_int_mm"):
 guess = ...
 
 # %%
-VNNI = torch.cpu._is_vnni_supported()
 least = "AVX512_CORE" if torch.backends.cpu.get_cpu_capability() == "AVX512" else "AVX2"
 products = {"as it is": product_times(None), "without VNNI": product_times(least)}
 lines = [
@@ -484,10 +480,12 @@ lines = [
     for how, (floats, ints, exact) in products.items()
 ]
 floats, ints, _ = products["without VNNI"]
-guessed("times as fast without VNNI", guess, floats / ints, *lines, "" if VNNI else "there is none here")
+guessed(
+    "times as fast without VNNI", guess, floats / ints, *lines, "" if has_vnni() else "torch knows of none"
+)
 
 # %%
-assert not VNNI or products["as it is"][1] < products["without VNNI"][1]
+assert not has_vnni() or products["as it is"][1] < products["without VNNI"][1]
 
 # %% [markdown]
 # **Why.** A register holds four times as many int8 as floats; and with VNNI one instruction multiplies all of them and
@@ -630,16 +628,16 @@ has_torchao = importlib.util.find_spec("torchao") is not None
 if has_torchao:
     for name in ("torchao", "torch.utils._pytree"):
         logging.getLogger(name).setLevel(logging.ERROR)  # it looks for kernels of GPUs
-    from torchao.quantization import Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig, quantize_
+    from torchao import quantization as ao
 
     def by_torchao(model, config):
         model = copy.deepcopy(model)
-        quantize_(model, config)
+        ao.quantize_(model, config)
         return model
 
     blocks = layers(1024, 2)
-    weight_only = by_torchao(blocks, Int8WeightOnlyConfig())
-    both_int8 = by_torchao(blocks, Int8DynamicActivationInt8WeightConfig())
+    weight_only = by_torchao(blocks, ao.Int8WeightOnlyConfig())
+    both_int8 = by_torchao(blocks, ao.Int8DynamicActivationInt8WeightConfig())
     kept = weight_only[0].weight
     ours, our_scale = quantized(blocks[0].weight, dim=1)
     step = (kept.qdata.int() - ours.int()).abs().max().item()
@@ -650,6 +648,10 @@ if has_torchao:
     floats, made = 2 * blocks[0].weight.nbytes, costs(weight_only, x[:1]).bytes
     print(f"new bytes in a call with one row: {made:,}; all weights as floats: {floats:,}")
     assert wrong[1] > wrong[0] and step <= 1 and made > floats
+    try:
+        by_torchao(blocks, ao.Int4WeightOnlyConfig())
+    except Exception as refused:
+        print(f"Int4WeightOnlyConfig: {refused}")
 else:
     print("torchao is not installed: pip install torchao, then restart the kernel. The rest goes on.")
 
@@ -677,8 +679,8 @@ if has_torchao:
 # Compare the lines. `Int8WeightOnlyConfig` makes floats of all weights in each call, as section 6 does. With inputs in
 # int8, torchao multiplies with `torch._int_mm`: that pays with many rows (if section 5 says so), and with one row its
 # many small operations cost more. `quantize_dynamic` does all that in one operation. torchao is written for
-# `torch.compile` and for GPUs, where such steps become part of the product. (Its `Int4WeightOnlyConfig` needs the
-# package `mslk`, for GPUs: *not measured here*.)
+# `torch.compile` and for GPUs, where such steps become part of the product. (What `Int4WeightOnlyConfig`
+# takes is *not measured here*.)
 
 # %% [markdown]
 # ## 8. Floats of 8 bits
@@ -766,6 +768,7 @@ still, moving = counted(nearest).item(), counted(by_chance, 200)
 lines = (
     f"rounded by chance, 200 counters: from {moving.min():g} to {moving.max():g}, in the mean {moving.mean():.2f}",
     f"after 0.25 comes {EVERY['e4m3fn'][EVERY['e4m3fn'] > 0.25][0]:g}",
+    f"rounded to the nearest bfloat16: {counted(lambda x: x.bfloat16().float()).item():g}",
 )
 guessed("1,000 times 0.01", guess, still, *lines)
 
@@ -864,9 +867,9 @@ compare(
 
 # %% [markdown]
 # **Why.** All keys and values are made floats in each step, and nobody needs them afterwards. A scale for each key
-# could as well be multiplied to its score, and a scale for each value to its weight: then no copy is needed.
-# So a fused kernel can do it, and so does your third exercise. A cache in fewer bits has room for more texts; here it is
-# not faster.
+# could as well be multiplied to its score, and a scale for each value to its weight: then no copy is needed. So a fused
+# kernel can do it, and so does your third exercise. A cache in fewer bits has room for more texts; here it is not
+# faster.
 
 # %% [markdown]
 # ## Further
@@ -995,19 +998,18 @@ if works:
 guess = ...
 
 # %%
-if hasattr(torch, "_int_mm"):
-    compare(
-        "fewer bits: a product of 32 × 32",
-        {
-            "float32": lambda x, y, a, b: x @ y,
-            "int8 × int8": lambda x, y, a, b: torch._int_mm(a, b),
-        },
-        inputs=matrices(32),
-        guess=guess,
-        claim="F55",
-        differ="whole numbers are exact, and of another type",
-        seconds=0.4,
-    )
+compare(
+    "fewer bits: a product of 32 × 32",
+    {
+        "float32": lambda x, y, a, b: x @ y,
+        "int8 × int8": lambda x, y, a, b: torch._int_mm(a, b),
+    },
+    inputs=matrices(32),
+    guess=guess,
+    claim="F55",
+    differ="whole numbers are exact, and of another type",
+    seconds=0.4,
+)
 
 # %% [markdown]
 # ### An outlier that is moved

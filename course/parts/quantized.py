@@ -35,6 +35,12 @@ def dynamic(model: nn.Module, engine: str | None = None) -> nn.Module:
     return copied
 
 
+def has_vnni() -> bool:
+    """Whether the processor has an instruction for products of int8 (VNNI or AMX), as far as torch can tell."""
+    known = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(known.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+
+
 def product_times(instructions: str | None, side: int = 768) -> tuple[float, float, bool]:
     """Milliseconds of a product of floats and of one of int8, and whether the latter is exact.
 
