@@ -9,8 +9,10 @@ import sys
 import timeit
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from torch import nn
@@ -41,24 +43,33 @@ def has_vnni() -> bool:
     return any(known.get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
 
 
-def product_times(instructions: str | None, side: int = 768) -> tuple[float, float, bool]:
-    """Milliseconds of a product of floats and of one of int8, and whether the latter is exact.
+class Products(NamedTuple):
+    """Milliseconds of a product of floats, of the same by oneDNN, of one of int8, and whether that is exact."""
 
-    It is measured in a process of its own, because a process chooses its instructions once. ``instructions`` are the
-    most that oneDNN may use there (``ONEDNN_MAX_CPU_ISA``), None for all.
+    floats: float
+    by_onednn: float
+    ints: float
+    exact: bool
+
+
+def product_times(instructions: str | None, side: int = 768) -> Products:
+    """What products take in a process of their own, because a process chooses its instructions once.
+
+    ``instructions`` are the most that oneDNN may use there (``ONEDNN_MAX_CPU_ISA``), None for all.
     """
     limit = {"ONEDNN_MAX_CPU_ISA": instructions} if instructions else {}
     command = [sys.executable, __file__, str(side)]
     told = subprocess.run(command, env=os.environ | limit, capture_output=True, text=True, check=True).stdout
-    floats, ints, exact = told.split()[-3:]
-    return float(floats), float(ints), exact == "True"
+    *times, exact = told.split()[-4:]
+    return Products(*map(float, times), exact=exact == "True")
 
 
 def _measure_products(side: int) -> None:
     torch.set_num_threads(1)
     a, b = torch.randint(-127, 128, (2, side, side), dtype=torch.int8)
     x, y = a.float(), b.float()
-    calls = (lambda: x @ y, lambda: torch._int_mm(a, b))
+    packed = (x.to_mkldnn(), y.to_mkldnn()) if torch.backends.mkldnn.is_available() else (x, y)
+    calls = (lambda: x @ y, lambda: F.linear(*packed), lambda: torch._int_mm(a, b))
     times = [1e3 * min(timeit.repeat(call, number=1, repeat=9)) for call in calls]
     print(*times, torch.equal(torch._int_mm(a, b).double(), a.double() @ b.double()))
 

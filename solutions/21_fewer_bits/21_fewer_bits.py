@@ -10,8 +10,8 @@
 # too. Some checks also count the most new memory that your answer has at once. `race` times it against the given version, on this
 # machine, now. Hidden tests run when your notebook is graded: other shapes and other random numbers.
 #
-# Keep the names. Helper functions and imports of your own are welcome, in the solution cell. Leave the tensors that you
-# get as they are. `costs`, from chapter 00, counts what a call costs: `from autograder import costs`, then
+# Keep the names. Helper functions, classes and imports of your own are welcome, anywhere in the solution cell. Leave the
+# tensors that you get as they are. `costs`, from chapter 00, counts what a call costs: `from autograder import costs`, then
 # `print(costs(function, *inputs))`.
 # The chapter is [here](../../course/21_fewer_bits.ipynb). 31 points, about 130 minutes.
 
@@ -70,8 +70,7 @@ def many_rows(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The third of five is what is left when the byte is divided by 9 and then by 3 once more. All
-# bytes at once, and all five at once: which shape must the five divisors have?</details>
+# <details><summary>Hint 1</summary>All bytes at once, and all five of each at once. What must be divided by what?</details>
 # <details><summary>Hint 2</summary>What has no sign cannot hold -1. When do you take the 1 away?</details>
 
 
@@ -122,16 +121,16 @@ race(unpack_five, against=unpack_five_slow, on=many_rows, at_least={"cpu": 15}, 
 # every `Linear` layer. It keeps int8 weights and a scale for each row. The given version rounds the weights and keeps floats:
 # right, and not smaller.
 #
-# - `model`: a `torch.nn.Module` that nobody else uses, so you may change it. Its `Linear` layers may be nested in other modules;
-#   may have no bias; may be used in several places of the model. It may be a `Linear` layer itself. All its floats are `float64`,
-#   so that it is clear what rounds where.
+# - `model`: a `torch.nn.Module` that nobody else uses, so you may change it. Its `Linear` layers may be nested in other modules
+#   and may have no bias. One that is used in several places must be one layer afterwards, too. The model may be a `Linear` layer
+#   itself. All its floats are `float64`, so that it is clear what rounds where.
 # - A row's scale is its largest number (without sign) divided by 127, at least `1e-12`. A weight becomes the nearest whole number
 #   of scales.
-# - Tests call `models_at_work(specifications, x)`, which is there already: the given `at_work` makes the models, calls your
-#   `quantize`, and then each model with `x`. What a model gives must be the same as with the rounded floats.
+# - Tests call `models_at_work(specifications, x)`: the given `at_work` makes the models one after the other, calls your
+#   `quantize` with each, and then all of them with `x`. What a model gives must be the same as with the rounded floats.
 # - returns (`models_at_work`): a list of `float64` tensors, what each model gives for `x`.
-# - Memory: six models with four layers of 256 × 256 have 12.6 MB of floats together. At most 6.5 MB of new memory at once for all
-#   points. No gradients are needed.
+# - Memory: six models with four layers of 256 × 256 have 12.6 MB of floats together. At most 6.5 MB of new memory at once for
+#   all points, the floats of the model that is being made included. No gradients are needed.
 
 
 # %% id="models_at_work_given" role="given"
@@ -214,8 +213,12 @@ def six_models(generator, device):
 
 # %% id="models_at_work" role="answer"
 def models_at_work(specifications, x):
-    ### BEGIN SOLUTION
     return at_work(quantize, specifications, x)
+
+
+def quantize(model):
+    ### BEGIN SOLUTION
+    return replaced(model, {})
 
 
 class Int8Linear(nn.Module):
@@ -234,16 +237,16 @@ class Int8Linear(nn.Module):
         return y if self.bias is None else y + self.bias
 
 
-def quantize(model, known=None):
-    known = {} if known is None else known
-    if id(model) not in known:
-        if isinstance(model, nn.Linear):
-            known[id(model)] = Int8Linear(model)
+def replaced(module, known):
+    """The module with int8 layers in it; ``known`` has what became of modules that were met before."""
+    if id(module) not in known:
+        if isinstance(module, nn.Linear):
+            known[id(module)] = Int8Linear(module)
         else:
-            known[id(model)] = model
-            for name, child in model._modules.items():
-                model._modules[name] = quantize(child, known)
-    return known[id(model)]
+            known[id(module)] = module
+            for name, child in module._modules.items():
+                module._modules[name] = replaced(child, known)
+    return known[id(module)]
     ### END SOLUTION
 
 
@@ -294,7 +297,7 @@ check(models_at_work, like=models_at_work_slow, on=[used_twice, one_layer, rows_
 #   `lengths`: `int64` of shape `(N,)`, from 1 to *T*. Query and scales are `float32` or `float64`, all on one device; all sizes
 #   are at least 1.
 # - A key is its whole numbers times its scale, and so is a value. Text *n* sees the first `lengths[n]` positions. What stands
-#   behind them is left over from other texts.
+#   behind them is left over from other texts: any finite numbers.
 # - returns: `(N, H, 1, E)`, of the type and on the device of `query`: attention with the scores divided by the root of *E*.
 # - Memory: in the test *N* = 2, *H* = 4, *T* = 16,000, *E* = 32: keys and values would have 33 MB as floats. At most 3 MB of new
 #   memory at once for all points.
@@ -332,10 +335,9 @@ def a_long_cache(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The inner product of a query with a key of whole numbers, and then the scale: it is one number
-# for each score, and not one for each number of a key.</details>
-# <details><summary>Hint 2</summary>A value's scale can be multiplied to its weight, after the softmax. Then the rest is a product
-# with whole numbers.</details>
+# <details><summary>Hint 1</summary>A scale is one number for each key, and not one for each number of a key. Is the table of keys
+# the only place where it can be multiplied?</details>
+# <details><summary>Hint 2</summary>The same question for values: what does each of them meet, and when?</details>
 # <details><summary>Hint 3</summary>Products want floats. Which part of the keys must be floats at the same time? All scores of a
 # step are few numbers: they may stay.</details>
 
@@ -398,7 +400,7 @@ check(attend_int8, like=attend_int8_slow, on=[of_length_one, full, large_behind_
 # - `x`: `float64` of any shape, from -448 to 448. `chances`: the same shape and type, from 0 on and below 1. Any device.
 # - Let `low` be the largest number of the format that is not above the number, and `high` the next one after it. The result is
 #   `high` where the chance is less than `(x - low) / (high - low)`, and else `low`. 448 stays 448.
-# - returns: `float64`, the same shape and device: numbers of the format.
+# - returns: `float64`, the same shape and device: numbers of the format. (0 has no sign here.)
 # - In the race: 1,000 numbers; 30 times as fast as given for all points.
 
 
@@ -436,10 +438,10 @@ def many_numbers(generator, device):
 
 
 # %% [markdown]
-# <details><summary>Hint 1</summary>The format has few numbers. They fit into a sorted table. What finds the place of many numbers
-# in a sorted table, in one call?</details>
-# <details><summary>Hint 2</summary>On which side do you want to be when a number is in the table itself? And what comes after the
-# last one?</details>
+# <details><summary>Hint 1</summary>The format has few numbers. What can be done with all of them, before you look at the first of
+# <code>x</code>?</details>
+# <details><summary>Hint 2</summary>Torch can find the places of many numbers in a sorted table in one call. On which side do you
+# want to be when a number is in the table itself? And what comes after the last one?</details>
 
 
 # %% id="by_chance" role="answer"
@@ -607,8 +609,9 @@ race(best_scales, against=best_scales_slow, on=many_weights, at_least={"cpu": 30
 # `costs` counts then.
 #
 # - `n`, `d`: integers from 2 on.
-# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views
-#   are not counted), `"bytes"` of all new tensors together, and `"syncs"`, where the host would wait for a GPU.
+# - returns: a dict with the names of the three functions. Each value is a dict of three integers: `"operations"` (views are not
+#   counted), `"bytes"` of all new tensors together, those included that are gone at the end, and `"syncs"`, where the host would
+#   wait for a GPU.
 # - `foretold` asks torch for nothing.
 
 
