@@ -333,6 +333,8 @@ for name, side in (("letters", "when"), ("words", "unless")):
 # %%
 there = importlib.util.find_spec("torch.ao.quantization") is not None
 newer = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 10)
+warning = getattr(torch.ao.quantization.utils, "DEPRECATION_WARNING", "no warning")
+print(warning.partition("\n")[0])
 behaviour("F57", "From torch 2.10 on there is no torch.ao.quantization.", not (newer and there))
 
 # %% [markdown]
@@ -372,7 +374,6 @@ if works:
         only="cpu",
         differ=ROUNDING,
         because=without("one row", inputs=rows(256, 2048)),
-        bytes=4 * sum(weight.numel() for weight in large.parameters()),
         seconds=0.6,
     )
 
@@ -380,7 +381,7 @@ if works:
 # **Why?** One row uses each weight once, and there are a quarter of the bytes to read. (They may even fit into a cache
 # that the floats do not fit into.) That is the documentation's reason. But with 256 rows each weight that is read is
 # used 256 times, reading decides no longer, and the card says what is left of the difference then. On a processor that
-# multiplies int8 fast it is as much: there int8 has less to read, *and* less to compute (section 5).
+# multiplies int8 fast it is nearly as much: there int8 has less to read, *and* less to compute (section 5).
 #
 # ### Small layers
 #
@@ -660,16 +661,19 @@ if has_torchao:
         for number in (1, 256):
             call = functools.partial(model, torch.ones(number, 1024))
             taken[name, number] = microseconds(call, calls=3)
-    for name in models:
-        print(f"{name:16} 1 row {taken[name, 1]:6.0f} µs, 256 rows {taken[name, 256]:6.0f} µs")
+    for name, model in models.items():
+        calls = costs(model, x[:1]).operations.total()
+        print(
+            f"{name:16} 1 row {taken[name, 1]:4.0f} µs, 256 rows {taken[name, 256]:5.0f} µs; {calls} operations"
+        )
 else:
     print("torchao is not installed: pip install torchao, then restart the kernel. The rest goes on.")
 
 # %% [markdown]
 # Compare the lines (without `torch.compile`). `Int8WeightOnlyConfig` makes floats of all weights in each call, as
 # section 6 does. With inputs in int8, torchao multiplies with `torch._int_mm`: that pays with many rows (if section 5
-# says so), and with one row its many small operations cost more. `quantize_dynamic` does all that in one operation.
-# torchao is written for `torch.compile` and for GPUs, where such steps become part of the product. (What
+# says so), and with one row its many small operations cost more. `quantize_dynamic` does all that in one operation for
+# each layer. torchao is written for `torch.compile` and for GPUs, where such steps become part of the product. (What
 # `Int4WeightOnlyConfig` takes is *not measured here*.)
 
 # %% [markdown]
@@ -861,11 +865,11 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** All keys and values are written anew in each step, and nobody needs them afterwards. It is these copies, and
-# not int8: the same numbers as floats, multiplied by their scales in each step, take about as long (the card: none of
-# the difference went). A scale for each key could as well be multiplied to its score, and a scale for each value to its
-# weight: then no copy is needed. So a fused kernel can do it, and so does your third exercise. A cache in fewer bits
-# has room for more texts; here it is not faster.
+# **Why.** All keys and values are written anew in each step, and nobody needs them afterwards. It is these copies more
+# than int8: with the same numbers as floats, multiplied by their scales in each step, most of the difference is still
+# there. A scale for each key could as well be multiplied to its score, and a scale for each value to its weight: then
+# no copy is needed. So a fused kernel can do it, and so does your third exercise. A cache in fewer bits has room for
+# more texts; here it is not faster.
 
 # %% [markdown]
 # ## Further
@@ -960,7 +964,7 @@ if works and "qnnpack" in torch.backends.quantized.supported_engines:
 
 # %% [markdown]
 # The same numbers, the same operations: what is fast is a kernel for this processor. Where int8 disappoints, look first
-# at which code runs. (On ARM `qnnpack` is the right one.)
+# at which code runs.
 
 # %% [markdown]
 # ### From which width on
