@@ -267,9 +267,8 @@ guessed("the column adds", guess, word, *table)
 
 # %%
 assert abs(loss(with_outliers(writer, "row")) - loss(with_outliers(writer, "column"))) < 0.01
-assert rises["nowhere"]["tensor"] < 0.01 < rises["row"]["tensor"]
-assert rises["column"]["group"] < rises["column"]["row"]
-assert rises["row"]["row"] < 0.01 < rises["column"]["row"]
+assert rises["nowhere"]["tensor"] < 0.01 < rises["row"]["tensor"] and rises["row"]["row"] < 0.01
+assert max(0.01, rises["column"]["group"]) < rises["column"]["row"]
 for where in ("row", "column"):
     sentence = f"With a large {where}, a scale for each row gives a lower loss than one for the tensor."
     behaviour("F59", sentence, rises[where]["row"] < rises[where]["tensor"])
@@ -333,8 +332,7 @@ for name, side in (("letters", "when"), ("words", "unless")):
 # %%
 there = importlib.util.find_spec("torch.ao.quantization") is not None
 newer = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 10)
-warning = getattr(torch.ao.quantization.utils, "DEPRECATION_WARNING", "no warning")
-print(warning.partition("\n")[0])
+print(torch.ao.quantization.utils.DEPRECATION_WARNING.partition("\n")[0] if there else "It is gone.")
 behaviour("F57", "From torch 2.10 on there is no torch.ao.quantization.", not (newer and there))
 
 # %% [markdown]
@@ -641,10 +639,9 @@ if has_torchao:
     weight_only = by_torchao(blocks, ao.Int8WeightOnlyConfig())
     both_int8 = by_torchao(blocks, ao.Int8DynamicActivationInt8WeightConfig())
     kept = weight_only[0].weight
-    ours, our_scale = quantized(blocks[0].weight, dim=1)
+    ours, _ = quantized(blocks[0].weight, dim=1)
     step = (kept.qdata.int() - ours.int()).abs().max().item()
-    print(f"{type(kept).__name__} of {kept.qdata.dtype}: numbers within {step} of ours,", end=" ")
-    print(f"scales {(kept.scale / our_scale).mean():.3f} of ours")
+    print(f"{type(kept).__name__} of {kept.qdata.dtype}; its numbers are within {step} of ours")
     wrong = error(weight_only(x), blocks(x)), error(both_int8(x), blocks(x))
     print(f"error with weights in int8 {wrong[0]:.2%}, with inputs, too {wrong[1]:.2%}")
     floats, made = 2 * blocks[0].weight.nbytes, costs(weight_only, x[:1]).bytes
