@@ -140,6 +140,7 @@ NOT_PRETENDED = {
     "reserved_after(": "it starts processes, in which nothing is pretended",
     "del extractor": "torch.fx did not make it",
     "extractor = create": "torch.fx traces the network, and finds the pretence",
+    "has_torchao": "torchao's tensors take operations their own way",
     "one replay": "a graph that replays nothing",
     "save_on_cpu(": "pinned memory is the driver's",
     "source.exp()": "its source was made in a cell about pinned memory",
