@@ -99,8 +99,8 @@ guessed("times the error of 8 bits", guess, errors[4] / errors[8], *lines)
 assert 0.9 < errors[4] / errors[8] / (127 / 7) < 1.1 and errors[2] < 1
 
 # %% [markdown]
-# **Why.** The largest weight is 127 steps with 8 bits and 7 with 4: 18 times as wide a step. Each bit less doubles the
-# error, as long as there are steps to speak of.
+# **Why.** The largest weight is 127 steps with 8 bits and 7 with 4: 18 times as wide a step. Each bit less about doubles
+# the error, as long as there are steps to speak of.
 
 
 # %%
@@ -161,8 +161,8 @@ guessed("bits a weight", guess, taken, *lines)
 assert torch.equal(unpacked(pairs), groups.flatten(1)) and error(back, weights) < errors[4]
 
 # %% [markdown]
-# The scale costs half a bit for each weight, and halves the error, which is worth a whole one. Smaller groups are
-# nearer, and larger. Real formats are such a bargain: torchao has groups of 32 to 256.
+# The scale costs half a bit for each weight, and halves the error, which is worth a whole one. With smaller groups the
+# error is smaller, and there are more scales. Real formats are such a bargain: torchao has groups of 32 to 256.
 
 # %% [markdown]
 # ## 2. Whose scale is it?
@@ -490,10 +490,10 @@ assert not has_vnni() or products["as it is"].ints < no_vnni.ints
 # adds each four. Without it that takes several. Compare within one library: the floats that oneDNN multiplies, and
 # int8. What the first comparison has beyond that is another library: torch gives floats to MKL where there is one.
 #
-# And look at the last word. Without VNNI two products are added in 16 bits, and what does not fit is [cut
-# off](https://uxlfoundation.github.io/oneDNN/dev_guide_int8_computations.html): large numbers give wrong sums, with no
-# warning. (torchao has `reduce_range` against that, 7 bits instead of 8.) So how fast int8 is, and even whether it is
-# right, is a matter of one processor and its kernels.
+# And look at the last word. Without VNNI, on such processors, two products are added in 16 bits, and what does not fit
+# is [cut off](https://uxlfoundation.github.io/oneDNN/dev_guide_int8_computations.html): large numbers give wrong sums,
+# with no warning. (torchao has `reduce_range` against that, 7 bits instead of 8.) So how fast int8 is, and even whether
+# it is right, is a matter of one processor and its kernels.
 
 # %% [markdown]
 # ## 6. Floats again in each call
@@ -574,11 +574,10 @@ assert new["made_float"] > weight.nbytes > 100 * new["read_as_int8"]
 # %% [markdown]
 # ## 7. torchao
 #
-# torchao does what we did by hand, for whole models: `quantize_(model, config)`. `Int8WeightOnlyConfig` keeps weights
-# as int8 and inputs as floats. `Int8DynamicActivationInt8WeightConfig` makes int8 of the inputs, too, row by row. Its
-# first example says of the second: "Dynamic quantization quantizes both weights and activations at runtime. This
-# provides better accuracy than weight-only while still offering speedup" (*F58*). By hand, how many times as large is
-# its error?
+# torchao does what we did by hand, for whole models: `quantize_(model, config)`. `Int8WeightOnlyConfig` keeps weights as
+# int8 and inputs as floats. `Int8DynamicActivationInt8WeightConfig` makes int8 of the inputs, too, row by row. Its first
+# example says of the second: "Dynamic quantization quantizes both weights and activations at runtime. This provides
+# better accuracy than weight-only while still offering speedup" (*F58*). By hand, how many times as large is its error?
 
 # %%
 guess = ...
@@ -721,10 +720,10 @@ behaviour("F60", "The largest number of float8_e4m3fn is 240.", torch.finfo(torc
 assert torch.finfo(torch.float8_e4m3fnuz).max == 240
 
 # %% [markdown]
-# 240 is the largest of `float8_e4m3fnuz`, which some AMD GPUs have. *fn* is for "finite": it has no infinity, as E5M2
-# has. What is too large becomes the largest number since [torch 2.12](https://github.com/pytorch/pytorch/pull/178817),
-# and NaN before, without a word either way. So tensors are **scaled** before: their largest number becomes 448, and the
-# scale is kept, as with int8.
+# 240 is the largest of `float8_e4m3fnuz`, which some AMD GPUs have. *fn* is for "finite": unlike E5M2 it has no
+# infinity. What is too large for it becomes 448 since [torch 2.12](https://github.com/pytorch/pytorch/pull/178817), and
+# became NaN before, without a word either way. So tensors are **scaled** before: their largest number becomes 448, and
+# the scale is kept, as with int8.
 #
 # ### A sum that stands still
 #
@@ -771,7 +770,7 @@ assert still == 0.25 and 8 < moving.mean() < 12
 # **Why.** Above 0.25 the step is 1/32, and 0.01 is less than half of it: each addition is rounded away. **Stochastic
 # rounding** takes the upper neighbour with a chance of 0.01 × 32 there, and of 0.01 × 16 where the step is twice as
 # wide. So the sum is right *in the mean*, and each counter is off by its luck. In `bfloat16` the sum stops as well,
-# later. (Weights that are trained in few bits get steps as small as that.)
+# later.
 
 # %% [markdown]
 # ## 9. Keys and values in fewer bits
@@ -823,7 +822,7 @@ guessed("bits that are enough for a cache", guess, enough, *lines, drawing=drawi
 for bits, side in ((8, "when"), (2, "unless")):
     sentence = f"With keys and values of {bits} bits, the loss rises by less than 0.01."
     held = with_cache[bits] < FLOAT_LOSS + 0.01
-    behaviour("F62", sentence, held, **{side: "enough bits are left, here 8"})
+    behaviour("F62", sentence, held, **{side: "enough bits are left"})
 
 # %% [markdown]
 # ### The time
@@ -865,8 +864,8 @@ compare(
 # **Why.** All keys and values are written anew in each step, and nobody needs them afterwards. It is these copies more
 # than int8: with the same numbers as floats, multiplied by their scales in each step, most of the difference is still
 # there. A scale for each key could as well be multiplied to its score, and a scale for each value to its weight: then
-# no copy is needed. So a fused kernel can do it, and so does your third exercise. A cache in fewer bits has room for
-# more texts; here it is not faster.
+# no scaled copy of all is needed. Your third exercise does so, piece by piece. A cache in fewer bits has room for more
+# texts; here it is not faster.
 
 # %% [markdown]
 # ## Further
@@ -960,8 +959,7 @@ if works and "qnnpack" in torch.backends.quantized.supported_engines:
     )
 
 # %% [markdown]
-# The same numbers, the same operations: what is fast is a kernel for this processor. Where int8 disappoints, look first
-# at which code runs.
+# The same layer, in int8 both times: what differs is the kernel. Where int8 disappoints, look first at which code runs.
 
 # %% [markdown]
 # ### From which width on
@@ -987,6 +985,8 @@ if works:
     guessed("width from which int8 is faster", guess, crossing, *lines)
 
 # %% [markdown]
+# Below that the fixed price of a call decides (section 4), and above it the weights.
+#
 # ### Small products
 #
 # What of products too small to fill anything: 32 × 32? How many times as fast as floats are whole numbers?
@@ -1011,10 +1011,10 @@ compare(
 # %% [markdown]
 # ### An outlier that is moved
 #
-# The outlying column of section 2 changed nothing in floats. So the other way must be free, too: divide a large feature
-# of the inputs, and multiply the weights that read it. ([SmoothQuant](https://arxiv.org/abs/2211.10438) moves half of
-# it, so that both sides are a little large.) Inputs with a feature 64 times as large, inputs and weights in 8 bits: how
-# many times smaller is the error after the move?
+# The outlying column of section 2 changed nothing in floats. So one can go the other way: divide a large feature of the
+# inputs (or let the layer before do so), and multiply the weights that read it.
+# ([SmoothQuant](https://arxiv.org/abs/2211.10438) moves half of it, so that both sides are a little large.) Inputs with
+# a feature 64 times as large, inputs and weights in 8 bits: how many times smaller is the error after the move?
 
 # %%
 guess = ...
@@ -1080,7 +1080,7 @@ compare(
 
 # %% [markdown]
 # **Why.** Half a byte must be cut out, moved, given its sign, made a float and scaled, each an operation over all
-# weights. Only a kernel that does so in its registers can win by an eighth of the bytes. What torch has of these
+# weights. Only a kernel that does so in its registers can win by a seventh of the bytes. What torch has of these
 # carries an underscore, and changes.
 #
 # ## Summary
@@ -1091,23 +1091,23 @@ compare(
 #
 # | you have | do | because |
 # |---|---|---|
-# | weights that fill the memory | int8, a scale for each row | a quarter of the bytes, and hardly any loss |
+# | weights that fill the memory | int8, a scale for each row | a quarter of the bytes, and hardly any loss where no feature is an outlier |
 # | 4 bits or less | groups with a scale each; look at the loss | one large weight makes the step wide for all that share its scale |
 # | one row, large layers, a CPU | a kernel that reads int8 (`quantize_dynamic`, fused ones) | the time is that of reading weights |
 # | small layers, few rows | floats | a call of int8 does more, and has little to save |
 # | int8 that is slower | which kernel, which types, what does a call write? | floats made again in each call; an engine for another processor; no instruction |
 # | many rows | int8 inputs, too, if the processor multiplies int8 fast | arithmetic decides, and the second rounding costs accuracy |
-# | large features among the inputs | move them into the weights, or leave them in 16 bits | each row has its outlier |
+# | large features among the inputs | move them into the weights, by halves | each row has its outlier |
 # | float8 | a scale for each tensor, E4M3 | what is too large is cut off (or NaN), what is too small is 0 |
 # | sums of small steps in few bits | stochastic rounding, or a wider sum | what is below half a step is rounded away |
-# | a cache that fills the memory | 8 bits, a scale for each position and head | more texts; faster only with a fused kernel |
+# | a cache that fills the memory | 8 bits, a scale for each position and head | more texts; not faster where floats are made of it in each step |
 
 # %%
 verdicts("F54", "F55", "F56", "F57", "F58", "F59", "F60", "F61", "F62", "F63")
 
 # %% [markdown]
 # *F55* speaks of what "hardware support" can do. Whether torch reaches it is a matter of your processor and of the
-# types on both sides (section 5).
+# types on both sides (sections 5 and 6).
 #
 # **Now you:** [the exercises of this chapter](../exercises/21_fewer_bits/21_fewer_bits.ipynb). Five numbers in a byte,
 # a model that is quantised as it loads, attention over a cache of int8, rounding by chance, and a scale that cuts.
