@@ -21,7 +21,7 @@
 # ## The course
 #
 # Start with 00 or 01; after that, any order will do, but 03 before 17, and 14 after those before it. 00 to 14 test what
-# five widely read articles say, 15 to 21 what the documentation of PyTorch, Triton and others says about newer things.
+# five widely read articles say, 15 to 22 what the documentation of PyTorch, Triton and others says about newer things.
 
 # %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.
