@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,8 +29,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.show import HERE, INK, RECORDED
 
-# Loaded once, in the process of which Linux copies the ranks.
-LOADED = ["torch.distributed.fsdp", "torch.distributed.tensor.parallel", "torch.distributed.pipelining"]
+# What the ranks have beside this file, as the chapter imports it. Linux loads it once, in a process that it copies.
+TOOLS = {
+    "itertools": ["pairwise"],
+    "torch.distributed.device_mesh": ["init_device_mesh"],
+    "torch.distributed.fsdp": ["fully_shard"],
+    "torch.distributed.pipelining": ["PipelineStage", "Schedule1F1B", "ScheduleGPipe"],
+    "torch.distributed.tensor": ["DTensor", "Partial", "Replicate", "Shard", "distribute_tensor"],
+    "torch.distributed.tensor.parallel": [
+        *("ColwiseParallel", "PrepareModuleInput", "RowwiseParallel", "SequenceParallel"),
+        "parallelize_module",
+    ],
+    "torch.nn.parallel": ["DistributedDataParallel"],
+}
 PATIENCE = 60  # seconds that a rank waits for the others
 
 
@@ -43,7 +55,7 @@ class Ranks:
         copied = sys.platform == "linux"  # elsewhere each loads torch itself
         context: Any = multiprocessing.get_context("forkserver" if copied else "spawn")
         if copied:
-            context.set_forkserver_preload([*LOADED, __name__])
+            context.set_forkserver_preload([*TOOLS, __name__])
         with socket.create_server(("127.0.0.1", 0)) as meeting_point:
             port = meeting_point.getsockname()[1]  # free again at the end of this block
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -106,7 +118,8 @@ def serve(notebook: Connection, rank: int, ranks: int, port: int, log: str) -> N
     address = f"tcp://127.0.0.1:{port}"
     patience = timedelta(seconds=PATIENCE)
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks, timeout=patience)
-    known = dict(globals())
+    tools = {name: getattr(import_module(home), name) for home, names in TOOLS.items() for name in names}
+    known = globals() | tools
     notebook.send_bytes(pickle.dumps((True, None)))
     while True:
         try:
@@ -115,7 +128,7 @@ def serve(notebook: Connection, rank: int, ranks: int, port: int, log: str) -> N
             break
         torch.manual_seed(0)
         try:
-            answer = exec(text, known) if given is None else known[text](*given)  # noqa: S102
+            answer = exec(text, known) if given is None else known[text](*given)
             reply = pickle.dumps((True, answer))
         except Exception:
             reply = pickle.dumps((False, traceback.format_exc()))
@@ -180,14 +193,20 @@ class Traffic(TorchDispatchMode):
 
     def _note(self, func: Any, args: Any) -> None:
         name = func._schema.name.split("::")[1]
-        for old, new in (("allgather", "all_gather"), ("allreduce", "all_reduce"), ("alltoall", "all_to_all")):
+        for old, new in (
+            ("allgather", "all_gather"),
+            ("allreduce", "all_reduce"),
+            ("alltoall", "all_to_all"),
+        ):
             name = name.replace(old, new)
         kind = next((kind for kind in self.KINDS if name.lstrip("_").startswith(kind)), None)
         if kind:
             n = dist.get_world_size()
             sizes = [tensor.nbytes for tensor in _tensors(args)]
             # A functional all-gather is called with the rank's own part alone.
-            whole = n * min(sizes) if kind == "all_gather" else sum(sizes) if kind == "all_reduce" else max(sizes)
+            whole = (
+                n * min(sizes) if kind == "all_gather" else sum(sizes) if kind == "all_reduce" else max(sizes)
+            )
             self.messages.append(Message(kind, whole, self.KINDS[kind](n) * whole))
 
     @property
@@ -296,6 +315,41 @@ def held(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, int]:
         "gradients": sum(local(weight.grad).nbytes for weight in weights if weight.grad is not None),
         "optimiser": sum(local(value).nbytes for value in states if value.dim()),
     }
+
+
+def two_steps(
+    model: nn.Module, x: torch.Tensor, right: Mapping[str, torch.Tensor], scale: float = 1.0
+) -> dict[str, Any]:
+    """How far off gradients are in a first step, and what a rank sends and holds in a second one.
+
+    ``scale`` is for ranks whose own mean loss is a part of the whole one.
+    """
+    optimizer = torch.optim.Adam(model.parameters())
+    (model(x).square().mean() * scale).backward()
+    error = off(model, right)
+    optimizer.step()
+    optimizer.zero_grad()
+    with Traffic() as traffic:
+        (model(x).square().mean() * scale).backward()
+    told = {"kinds": traffic.kinds, "sent": traffic.sent, "written": traffic.written}
+    return told | {"off": error, "held": held(model, optimizer)}
+
+
+def kept_for_backward(model: nn.Module, x: torch.Tensor) -> int:
+    """Bytes that a forward pass keeps for the backward pass on this rank, weights aside."""
+    weights = {local(weight).untyped_storage().data_ptr() for weight in model.parameters()}
+    kept: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        own = local(tensor)
+        own = own.wait() if hasattr(own, "wait") else own  # a message may still be on its way
+        kept[own.untyped_storage().data_ptr()] = own
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        result = model(x)
+    del result
+    return sum(own.untyped_storage().nbytes() for at, own in kept.items() if at not in weights)
 
 
 # ---- A link, and a pipeline ----
