@@ -21,7 +21,7 @@
 # ## The course
 #
 # Start with 00 or 01; after that, any order will do, but 03 before 17, and 14 after those before it. 00 to 14 test what
-# five widely read articles say, 15 to 20 what the documentation of PyTorch, Triton and others says about newer things.
+# five widely read articles say, 15 to 22 what the documentation of PyTorch, Triton and others says about newer things.
 
 # %% jupyter={"source_hidden": true} tags=["remove-cell"]
 # Click here and press Shift + Enter: the map then shows how far you are.
@@ -58,6 +58,7 @@ course_map(
         "clinic_19": "ten pieces of code around language models, and where their time is",
         "project_19": "how a text goes on, as fast as you can",
         "20_serving": "batches, caches and guesses while users wait",
+        "22_sharding": "a model cut over many ranks, its bytes counted",
     }
 )
 

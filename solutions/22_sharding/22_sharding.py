@@ -305,11 +305,11 @@ def reshard(pieces, dim):
     ### BEGIN SOLUTION
     ranks, width = len(pieces), pieces[0].shape[dim]
     each = -(-width // ranks)
-    begins = [min(rank * each, width) for rank in range(ranks + 1)]
-    sizes = [end - begin for begin, end in zip(begins, begins[1:], strict=False)]
+    begins = [min(rank * each, width) for rank in range(ranks)]
+    sizes = [min(each, width - begin) for begin in begins]
     shards = [
         torch.cat([piece.narrow(dim, begin, size) for piece in pieces])
-        for begin, size in zip(begins, sizes, strict=False)
+        for begin, size in zip(begins, sizes, strict=True)
     ]
     column = [piece.numel() // width * piece.element_size() for piece in pieces]
     sent = [
