@@ -47,6 +47,7 @@ from parts.sharding import (
     Traffic,
     draw_pipelines,
     gradients_alone,
+    held,
     kept_for_backward,
     make_model,
     make_texts,
@@ -696,10 +697,13 @@ def piped(kind, hidden=512, texts=8, places=16):
         out.register_hook(lambda _: counts.__setitem__(0, counts[0] - 1))
 
     block.register_forward_hook(forth)
+    optimizer = torch.optim.Adam(block.parameters())
+    optimizer.step()
+    optimizer.zero_grad()
     with Traffic() as traffic:
         schedule.step(*given[0], **given[1])
     told = {"kinds": traffic.kinds, "sent": traffic.sent, "written": traffic.written}
-    return told | {"off": error, "most": counts[1], "weights": sum(w.nbytes for w in block.parameters())}
+    return told | {"off": error, "most": counts[1], "held": held(block, optimizer)}
 
 
 pipes = {kind: ranks.do(piped, kind) for kind in ("GPipe", "1F1B")}
@@ -846,7 +850,7 @@ COUNTED = {
     "DDP": (ddp["sent"], in_all(ddp)),
     "FSDP2": (sharded["sent"], in_all(sharded)),
     "tensor parallel": (tensor["sent"], in_all(tensor)),
-    "pipeline": (wide["pipeline"], 4 * max(one["weights"] for one in pipes["1F1B"])),
+    "pipeline": (wide["pipeline"], in_all(pipes["1F1B"][0])),
 }
 for way, (sent, holds) in COUNTED.items():
     print(f"{way:16} sends {sent / 1e6:6.2f} MB a step, holds {holds / 1e6:6.2f} MB between two steps")

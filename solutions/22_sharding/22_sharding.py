@@ -598,7 +598,9 @@ def the_chapters(generator, device):
 
 
 def odd_sizes(generator, device):
-    rows, columns = torch.randint(3, 40, (2,), generator=generator).tolist()
+    rows, columns = (
+        4 * torch.randint(1, 10, (2,), generator=generator) + 1
+    ).tolist()  # 4 ranks do not divide them
     blocks = [[("column", rows, columns), ("row", columns, rows), ("none", rows, 1)] for _ in range(5)]
     return blocks, 4, 100, columns, 6, 1e8, 1e10, 1e9
 
