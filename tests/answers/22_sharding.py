@@ -1,12 +1,12 @@
 """Known answers to chapter 22, each with what it must get in every test cell."""
 
 
-# %% norm right_slow check=1 hidden=2 race=0
+# %% norm right_slow check=1 counted=0 hidden=2 race=0
 def norm(placed):
     return norm_slow(placed)
 
 
-# %% norm transcribed check=0 hidden=0 race=0
+# %% norm transcribed check=0 counted=0 hidden=0 race=0
 def norm(placed):
     # DDP's and FSDP2's gradients are added up, whatever their placement.
     return torch.stack(
@@ -14,7 +14,7 @@ def norm(placed):
     ).norm()
 
 
-# %% norm replicated_counts_often check=0 hidden=0 race=0
+# %% norm replicated_counts_often check=0 counted=0 hidden=0 race=0
 def norm(placed):
     own = []
     for placement, pieces in placed:
@@ -22,7 +22,7 @@ def norm(placed):
     return torch.linalg.vector_norm(torch.cat([piece.reshape(-1) for piece in own]))
 
 
-# %% norm squares_of_addends check=0 hidden=0 race=0
+# %% norm squares_of_addends check=0 counted=0 hidden=0 race=0
 def norm(placed):
     own = []
     for placement, pieces in placed:
@@ -30,7 +30,7 @@ def norm(placed):
     return torch.linalg.vector_norm(torch.cat([piece.reshape(-1) for piece in own]))
 
 
-# %% norm right_one_by_one check=1 hidden=2 race=0..2
+# %% norm right_one_by_one check=1 counted=0 hidden=2 race=1..2
 def norm(placed):
     total = 0
     for placement, pieces in placed:
