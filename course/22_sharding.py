@@ -274,10 +274,6 @@ for number, ((way, kind, _), documented) in enumerate(zip(ways, said, strict=Tru
 
 
 # %%
-def program(x, w):
-    return ((x @ w).relu() @ w.T).softmax(1).sum(0)
-
-
 @ranks.know
 def program_there():
     mesh, x, w = init_device_mesh("cpu", (4,)), torch.randn(64, 64), torch.randn(64, 64)
@@ -460,19 +456,13 @@ guess = ...
 def tensor_parallel(way, texts=8, places=16, hidden=512):
     model, x, mesh = make_model(hidden=hidden), make_texts(texts, places), init_device_mesh("cpu", (4,))
     right = gradients_alone(model, x)
-    plan = {"feed_forward.w1": ColwiseParallel(), "feed_forward.w3": ColwiseParallel()}
-    plan["feed_forward.w2"] = RowwiseParallel()
-    if way == "one input":
-        plan["feed_forward"] = PrepareModuleInput(
-            input_layouts=(Replicate(),), desired_input_layouts=(Replicate(),)
-        )
+    layout = Shard(1) if way == "sequence" else Replicate()
+    once = PrepareModuleInput(input_layouts=(layout,), desired_input_layouts=(Replicate(),))
+    plan = {"feed_forward": once} if way != "plain" else {}
+    plan |= {"feed_forward.w1": ColwiseParallel(), "feed_forward.w3": ColwiseParallel()}
+    plan |= {"feed_forward.w2": RowwiseParallel(output_layouts=layout)}
     if way == "sequence":
-        plan["norm"] = SequenceParallel()
-        plan["feed_forward"] = PrepareModuleInput(
-            input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)
-        )
-        plan["feed_forward.w2"] = RowwiseParallel(output_layouts=Shard(1))
-        x = x.chunk(4, 1)[dist.get_rank()]
+        plan["norm"], x = SequenceParallel(), x.chunk(4, 1)[dist.get_rank()]
     for block in model:
         parallelize_module(block, mesh, plan)
     with torch.no_grad(), Traffic() as forward:

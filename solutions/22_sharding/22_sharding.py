@@ -37,7 +37,7 @@ from autograder import check, costs, race
 # - returns: the root of the sum of the squares of all numbers of all gradients, each counted once: a tensor without
 #   dimensions, of that type, on that device.
 # - In the test with 8 ranks, the shards have 288 kB, and the given version makes them whole eight times. At most 30 kB of new memory in
-#   all operations together, for all points. In the race, with 8 ranks and 60 gradients, most of them shards: 5 times as
+#   all operations together, for all points. In the race, with 8 ranks and 17 gradients, most of them shards: 3 times as
 #   fast as given for all points.
 
 
@@ -84,8 +84,8 @@ def large_shards(generator, device):
 
 
 def many_gradients(generator, device):
-    kinds = (["shard"] * 8 + ["replicate", "partial"]) * 6
-    return gradients_of(kinds, 8, generator, device, largest=300)
+    kinds = ["shard"] * 15 + ["replicate", "partial"]
+    return gradients_of(kinds, 8, generator, device, largest=500)
 
 
 # %% [markdown]
@@ -141,7 +141,7 @@ check(norm, like=norm_slow, on=[one_rank, addends_only, more_ranks_than_rows, in
 ### END HIDDEN TESTS
 
 # %% id="norm_race" role="test"
-race(norm, against=norm_slow, on=many_gradients, at_least={"cpu": 5}, points=2)
+race(norm, against=norm_slow, on=many_gradients, at_least={"cpu": 3}, points=2)
 
 # %% [markdown]
 # ## 2. A loss over sharded classes
@@ -224,7 +224,7 @@ check(sharded_loss, like=sharded_loss_slow, on=many_classes, peak=5_200_000, poi
 
 
 # %% id="sharded_loss_hidden" role="test"
-# Hidden test: a rank without classes, one rank, one row, scores of minus infinity, float64. 3 points, when graded.
+# Hidden test: a rank without classes, one rank, one row, very high and very low scores, float64. 3 points, when graded.
 ### BEGIN HIDDEN TESTS
 def empty_ranks(generator, device):
     return classes(7, [0, 4, 0, 3], generator, device)
@@ -241,6 +241,10 @@ def forbidden_classes(generator, device):
     return pieces, targets.clamp(4, 7)
 
 
+def higher_scores(generator, device):
+    return classes(5, [2, 6, 2], generator, device, scale=1000.0)
+
+
 def classes_in_float64(generator, device):
     return classes(20, [11, 11, 3], generator, device, torch.float64)
 
@@ -248,7 +252,7 @@ def classes_in_float64(generator, device):
 check(
     sharded_loss,
     like=sharded_loss_slow,
-    on=[empty_ranks, one_rank_alone, forbidden_classes, classes_in_float64],
+    on=[empty_ranks, one_rank_alone, forbidden_classes, higher_scores, classes_in_float64],
     points=3,
 )
 ### END HIDDEN TESTS
