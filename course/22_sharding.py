@@ -52,6 +52,7 @@ from parts.sharding import (
     make_model,
     make_texts,
     off,
+    passes,
     two_steps,
 )
 from torch.distributed.device_mesh import init_device_mesh
@@ -66,6 +67,7 @@ from torch.distributed.tensor.parallel import (
     parallelize_module,
 )
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.flop_counter import FlopCounterMode
 
 from autograder import behaviour, compare, devices, fewer, guessed, picture, recall, verdicts, without
 
@@ -77,8 +79,8 @@ recall("22", ..., ..., ...)
 # ## 1. Four ranks that do what a cell says
 #
 # `Ranks(4)` starts four processes that know each other through gloo. `@ranks.know` shows them a function of a cell, and
-# `ranks.do(function)` lets all four run it at the same time, and gives what each of them returned. They have the same
-# imports as this notebook.
+# `ranks.do(function)` lets all four run it at the same time, and gives what each of them returned. They know the same names of
+# `torch.distributed` as this notebook.
 
 # %%
 began = time.perf_counter()
@@ -165,15 +167,11 @@ def piece(rows):
     return placed.placements, tuple(placed.shape), tuple(placed.to_local().shape)
 
 
-for rows in (8, 9):
-    print(f"{rows} rows: placements, shape of all, and of the first piece:", *ranks.do(piece, rows)[0])
+print("9 rows: placements, shape of all, and of the first piece:", *ranks.do(piece, 9)[0])
 rows_of = {rows: [own[0] for _, _, own in ranks.do(piece, rows)] for rows in (8, 9, 5, 2)}
 guessed(
     "rows of the last rank", guess, rows_of[9][-1], *(f"{all} rows: {own}" for all, own in rows_of.items())
 )
-
-# %%
-assert all(own == [len(part) for part in torch.zeros(9).chunk(4)] + [0] for own in [rows_of[9]])
 
 # %% [markdown]
 # `Shard` cuts as `torch.chunk` does: as large as the first part for as long as there is something, and then nothing. So sizes
@@ -183,6 +181,7 @@ assert all(own == [len(part) for part in torch.zeros(9).chunk(4)] + [0] for own 
 # these nine lines send a message?
 
 # %%
+assert rows_of[9] == [len(part) for part in torch.zeros(9).chunk(4)] + [0]
 LINES = [
     "rows @ whole",
     "whole @ columns",
@@ -267,8 +266,23 @@ for number, ((way, kind, _), documented) in enumerate(zip(ways, said, strict=Tru
     behaviour("F64", f"{way} takes {documented}, as documented.", kind == documented, **side)
 
 # %% [markdown]
-# On CPUs it gathers everything, and throws most of it away. (Its log says so: "CPU process group does not support alltoall
-# yet".) It does so with gloo only; what NCCL does no cell here can show.
+# On CPUs it gathers everything, and throws most of it away. Its log says: "CPU process group does not support alltoall yet". Does
+# gloo not?
+
+
+# %%
+@ranks.know
+def all_to_all():
+    given, received = torch.full((4, 1000), dist.get_rank()), torch.empty(4, 1000, dtype=torch.int64)
+    dist.all_to_all_single(received, given)
+    return received[:, 0].tolist()
+
+
+print("first numbers that rank 2 received:", ranks.do(all_to_all)[2])
+assert ranks.do(all_to_all)[2] == [0, 1, 2, 3]
+
+# %% [markdown]
+# It does. So the detour is DTensor's, for any mesh of CPUs. What it does on GPUs no cell here can show.
 #
 # DTensor's page promises to "write distributed program as if it's a **single-device program**". Same numbers, then?
 
@@ -284,23 +298,29 @@ def program_there():
 
 
 @ranks.know
-def dropped():
+def dropped(seeds):
     mesh = init_device_mesh("cpu", (4,))
-    kept = F.dropout(distribute_tensor(torch.ones(1000), mesh, [Shard(0)])).full_tensor()
+    shard, whole = (distribute_tensor(torch.ones(1000), mesh, [one]) for one in (Shard(0), Replicate()))
     torch.manual_seed(0)
-    return torch.equal(kept, F.dropout(torch.ones(1000))), len(kept.view(4, 250).unique(dim=0))
+    kept = F.dropout(shard).full_tensor()
+    torch.manual_seed(0)
+    same = torch.equal(kept, F.dropout(torch.ones(1000)))
+    torch.manual_seed(seeds[dist.get_rank()])
+    return same, len(kept.view(4, 250).unique(dim=0)), F.dropout(whole).to_local().sum().item()
 
 
-error, (same, patterns) = ranks.do(program_there)[0], ranks.do(dropped)[0]
+error, found = ranks.do(program_there)[0], ranks.do(dropped, [1, 2, 3, 4])
+same, patterns, _ = found[0]
 drawn = "no operation draws random numbers on CPUs"
 print(f"products, relu, softmax and a sum: off by {error:.0e}")
 print(f"dropout of 4 × 250 numbers: as on one device: {same}; different patterns among the four: {patterns}")
+print("four seeds, Replicate(): the sums on the four ranks", [total for _, _, total in found])
 behaviour("F65", "Products, relu, softmax and sums give the numbers of one device.", error < 1e-4, when=drawn)
 behaviour("F65", "Dropout with the same seed gives the numbers of one device.", same, unless=drawn)
 
 # %% [markdown]
-# Each rank drew for its own piece, from the same seed. (On CUDA, DTensor moves each rank's generator to its place in the
-# whole; its warning on a CPU says that it may not do so here.)
+# Each rank drew for its own piece, from the same seed. With other seeds, what is called `Replicate()` is not even the same
+# everywhere. (It warns: "DTensor random operators may not have complete support on cpu device mesh".)
 #
 # ## 3. FSDP2: whole only while it computes
 #
@@ -514,13 +534,10 @@ lines = (
     f"FSDP2, however many: {sharded['sent'] / 1e6:.2f} MB",
 )
 guessed("positions a step", guess, crossing, *lines)
-
-# %%
 assert abs(many / few - 4) < 1e-6
 
 # %% [markdown]
-# Few positions: tensor parallel. Many positions: weights are the smaller thing to send. (And it cannot wait: nothing of the block can
-# go on before its all-reduce is there.)
+# Few positions: tensor parallel. Many positions: weights are the smaller thing to send.
 #
 # ### The part that was not cut
 #
@@ -594,36 +611,18 @@ def idle(spans):
     return 1 - sum(span.end - span.start for span in spans) / whole
 
 
-def passes(texts, turns=5):
-    """Milliseconds of a block's forward and backward pass, the least disturbed of some turns."""
-    block, x = Block(256, 512), torch.randn(texts, 16, 256, requires_grad=True)
-    forward, backward = [], []
-    for _ in range(turns):
-        forward.append(-time.perf_counter())
-        loss = block(x).square().mean()
-        forward[-1] += time.perf_counter()
-        backward.append(-time.perf_counter())
-        loss.backward()
-        backward[-1] += time.perf_counter()
-    return 1e3 * min(forward), 1e3 * min(backward)
-
-
 BATCH = 32
 COUNTS = (1, 2, 4, 8, 16, 32)
-measured = {count: passes(BATCH // count) for count in COUNTS}
+texts = torch.randn(BATCH, 16, 256)
+measured = {count: passes(Block(256, 512), texts[: BATCH // count]) for count in COUNTS}
 print(
     *(f"{n:2} microbatches: forward {f:6.2f} ms, backward {b:6.2f} ms" for n, (f, b) in measured.items()),
     sep="\n",
 )
-picture(
-    *draw_pipelines(
-        {
-            "GPipe, 1 microbatch": timeline(gpipe, 1, *measured[1]),
-            "GPipe, 8 microbatches": timeline(gpipe, 8, *measured[8]),
-            "1F1B, 8 microbatches": timeline(one_forward_one_backward, 8, *measured[8]),
-        }
-    )
-)
+drawn = {"GPipe, 1 microbatch": timeline(gpipe, 1, *measured[1])}
+for name, schedule in (("GPipe", gpipe), ("1F1B", one_forward_one_backward)):
+    drawn[f"{name}, 8 microbatches"] = timeline(schedule, 8, *measured[8])
+picture(*draw_pipelines(drawn))
 
 # %% [markdown]
 # The first rank is ready for its second microbatch when the last has none yet. For *p* ranks of equal speed and *m*
@@ -640,6 +639,7 @@ guessed("percent idle", guess, 100 * bubbles[16], *lines)
 
 # %%
 assert all(abs(share - 3 / (n + 3)) < 1e-6 for n, share in bubbles.items())
+# "Negligible" is no number; we take a twentieth.
 behaviour(
     "F71", "With four times as many microbatches as ranks, less than a twentieth is idle.", bubbles[16] < 0.05
 )
@@ -846,7 +846,7 @@ for positions in (8 * 1024, 8 * 16 * 1024):
         print(f"{way:27}" + "".join(f"{travel / work:19.0%} " for work, travel in shares))
 
 # %% [markdown]
-# Above 100 percent, no overlap can hide it. A model of about 7 billion weights in 16 bits; tensor parallel has four all-reduces
+# Above 100 percent, no overlap can hide it. The model has 32 blocks, with weights in 16 bits; tensor parallel has four all-reduces
 # a block here, because a transformer's block has an attention part, too.
 #
 # FSDP2 on 100 Gb/s Ethernet: from how many positions *for each GPU* on can its messages hide behind the arithmetic?
@@ -855,16 +855,17 @@ for positions in (8 * 1024, 8 * 16 * 1024):
 guess = ...
 
 # %%
-bandwidth = LINKS["Ethernet, 100 Gb/s"]
-work, travel = seconds_of("FSDP2", 8, bandwidth)
-enough = {
-    link: travel_ / work_
-    for link, (work_, travel_) in ((k, seconds_of("FSDP2", 8, b)) for k, b in LINKS.items())
-}
-lines = [f"{link:20}: {number:8,.0f} positions" for link, number in enough.items()]
-guessed("positions for each GPU", guess, round(travel / work), *lines)
+enough = {}
+for link, bandwidth in LINKS.items():
+    work, travel = seconds_of("FSDP2", 8, bandwidth)
+    enough[link] = round(travel / work)
+lines = [f"{link:20}: {number:8,} positions" for link, number in enough.items()]
+guessed("positions for each GPU", guess, enough["Ethernet, 100 Gb/s"], *lines)
 
 # %%
+with FlopCounterMode(display=False) as counter:
+    Block(256, 512)(torch.randn(8, 256, requires_grad=True)).sum().backward()
+assert counter.get_total_flops() == 6 * (3 * 256 * 512) * 8  # for each weight and position
 assert abs(travel / work - 7 / 8 * flops / bandwidth) < 1
 
 # %% [markdown]
@@ -970,14 +971,14 @@ assert abs(counted[4] - sharded["sent"]) < 1
 #
 # | you have | do | because |
 # |---|---|---|
-# | a model that fits, and many samples | DDP | the fewest bytes, and they hide behind the backward pass |
+# | a model that fits, and many samples | DDP | two thirds of FSDP2's bytes, behind the backward pass (chapter 08) |
 # | a model that fits, its optimiser does not | FSDP2, each block for itself | weights, gradients and means are shared out |
 # | room for the weights, a slow link | `reshard_after_forward=False` | one all-gather less |
 # | few positions for each GPU | tensor parallel, inside NVLink | its messages are activations |
-# | norms and residuals that fill the memory | `SequenceParallel` | the same bytes, in other places |
+# | norms and residuals that fill the memory | `SequenceParallel` | the same bytes travel, and fewer are kept |
 # | a slow link between machines | a pipeline across it | activations at the cuts only |
 # | a bubble | more microbatches, measured | each pass has a price that does not shrink |
-# | a pipeline short of memory | 1F1B | as many microbatches kept as there are ranks behind |
+# | a pipeline short of memory | 1F1B | a rank keeps one microbatch for each rank from itself to the last |
 # | a plan | counts on four ranks, or on `"fake"` ones | bytes do not need the hardware |
 
 # %%
