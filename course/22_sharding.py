@@ -15,7 +15,7 @@
 # - draw a pipeline, and say how much of it is idle, and why more microbatches do not always help,
 # - calculate from a link's bandwidth which way pays, before you rent it.
 #
-# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes. Chapter 08 says
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes. Chapter 08 says
 # what ranks, all-reduce and DDP are.
 #
 # **Claims tested:** *F64* "`Shard(src_dim)` -> `Shard(dst_dim)`: `all_to_all`"; *F65* "as if it's a single-device
@@ -93,10 +93,7 @@ def who():
 
 
 print(f"{time.perf_counter() - began:.1f} s until all four have answered")
-team = ranks.do(who)
-print(*team, sep="\n")
-own = sum(psutil.Process(one["process"]).memory_full_info().uss for one in team)
-print(f"memory of all four, without what they share: {own / 1e6:,.0f} MB")
+print(*(team := ranks.do(who)), sep="\n")
 
 # %% [markdown]
 # Four processes on a few processors are good for counting, and bad for timing: they take turns. So this chapter counts
@@ -177,8 +174,10 @@ guessed(
 # `Shard` cuts as `torch.chunk` does: as large as the first part for as long as there is something, and then nothing. So sizes
 # that the ranks divide are worth much. With others, some ranks wait for the largest piece.
 #
-# Now operations. `rows` is `Shard(0)`, `columns` is `Shard(1)`, `whole` is `Replicate()`, all of shape 8 × 8. How many of
-# these nine lines send a message?
+# ### What operations make of them
+#
+# `rows` is `Shard(0)`, `columns` is `Shard(1)`, `whole` is `Replicate()`, all of shape 8 × 8. (`S(0)`, `R` and `P(sum)` are
+# short for the three placements.) How many of these nine lines send a message?
 
 # %%
 assert rows_of[9] == [len(part) for part in torch.zeros(9).chunk(4)] + [0]
@@ -266,8 +265,9 @@ for number, ((way, kind, _), documented) in enumerate(zip(ways, said, strict=Tru
     behaviour("F64", f"{way} takes {documented}, as documented.", kind == documented, **side)
 
 # %% [markdown]
-# On CPUs it gathers everything, and throws most of it away. Its log says: "CPU process group does not support alltoall yet". Does
-# gloo not?
+# On CPUs it gathers everything, and throws most of it away. Its log says: "CPU process group does not support alltoall yet".
+#
+# Does gloo not?
 
 
 # %%
@@ -378,6 +378,8 @@ guessed("times fewer bytes held", guess, in_all(ddp) / in_all(sharded), *lines)
 fewer("F66", "bytes that a rank holds between two steps", without=in_all(ddp), following=in_all(sharded))
 
 # %% [markdown]
+# ### What it sends
+#
 # The price is bytes. The tutorial says: "FSDP can be considered a decomposition of DDP's all-reduce into reduce-scatter and
 # all-gather operations" (*F67*). How many times what DDP sends in a step does FSDP2 send, by the formulas?
 
@@ -404,7 +406,9 @@ assert abs(2 * sharded["sent"] - 3 * kept["sent"]) < 1
 # backward pass needs them again. Without this (`reshard_after_forward=False`, the cause taken away) the bytes are DDP's. What was written here is
 # more, because of gloo's reduce-scatter (section 1).
 #
-# What is whole meanwhile? We look at each product: how many bytes of weights are whole then. `fully_shard` on each block and
+# ### What is whole meanwhile
+#
+# We look at each product: how many bytes of weights are whole then. `fully_shard` on each block and
 # then on the model, or on the model alone: how many times more bytes are whole at once?
 
 # %%
@@ -539,32 +543,6 @@ assert abs(many / few - 4) < 1e-6
 # %% [markdown]
 # Few positions: tensor parallel. Many positions: weights are the smaller thing to send.
 #
-# ### The part that was not cut
-#
-# Norms and what stands beside the blocks are computed by all ranks alike, on all positions. With `SequenceParallel` each rank does it
-# for a part of the positions. "To further save activation memory", says the tutorial (*F70*). How many times less does a rank keep
-# for the backward pass?
-
-# %%
-guess = ...
-
-# %%
-parallel["sequence"] = ranks.do(tensor_parallel, "sequence")[0]
-assert parallel["sequence"]["off"] < 1e-3
-lines = [
-    f"{way:10}: kept {one['kept'] / 1e6:.2f} MB; {one['kinds']}, {one['sent'] / 1e6:.2f} MB by the formulas"
-    for way, one in parallel.items()
-]
-tensor, sequence = parallel["one input"], parallel["sequence"]
-guessed("times less kept", guess, tensor["kept"] / sequence["kept"], *lines)
-
-# %%
-fewer("F70", "bytes kept for the backward pass", without=tensor["kept"], following=sequence["kept"])
-
-# %% [markdown]
-# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the norm's part and what
-# stands beside the block. The input of the products must be whole in any case.
-#
 # ## 5. A pipeline: cut between the layers
 #
 # Each rank has one block, and gives its result to the next. While a rank waits, it is idle: the *bubble*. So the batch is cut
@@ -672,7 +650,7 @@ assert min(ideal, key=ideal.get) == COUNTS[-1] and steps[32] > ideal[32]
 # ### The real one
 #
 # `torch.distributed.pipelining` does it with our ranks. A microbatch that went forward and not yet back keeps its
-# activations. How many of 8 microbatches does the first rank keep at most, with 1F1B? And what does a rank send?
+# activations. How many of 8 microbatches does the first rank keep at most, with 1F1B?
 
 # %%
 guess = ...
@@ -720,8 +698,12 @@ assert [one["most"] for one in pipes["GPipe"]] == [8] * 4
 
 # %% [markdown]
 # The bubble is the same; only the memory differs. And a rank sends activations once, and gradients once, at a cut: no sums, no
-# weights. The documentation names "bandwidth-limited clusters" (*F72*), and "for example, the weight all-gather of FSDP". Now a
-# model with a 32nd of the hidden numbers, and four times as many texts:
+# weights.
+#
+# ### Which one sends less
+#
+# The documentation names "bandwidth-limited clusters" (*F72*), and "for example, the weight all-gather of FSDP". Beside our model, one
+# with a 32nd of the hidden numbers, and four times as many texts:
 
 # %%
 narrow = {
@@ -799,6 +781,7 @@ compare(
 # What was counted on four ranks, with the same model and the same texts:
 
 # %%
+tensor = parallel["one input"]
 COUNTED = {
     "DDP": (ddp["sent"], in_all(ddp)),
     "FSDP2": (sharded["sent"], in_all(sharded)),
@@ -876,8 +859,34 @@ assert abs(travel / work - 7 / 8 * flops / bandwidth) < 1
 #
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It is about links that are too slow, about what FSDP2 asks for early, and
-# about more ranks than there are processes.
+# You can skip this part: the exercises do not need it. It is about what tensor parallel does not cut, about links that are too slow,
+# about what FSDP2 asks for early, and about more ranks than there are processes.
+#
+# ### The part that was not cut
+#
+# Norms and what stands beside the blocks are computed by all ranks alike, on all positions. With `SequenceParallel` each rank does it
+# for a part of the positions. "To further save activation memory", says the tutorial (*F70*). How many times less does a rank keep
+# for the backward pass?
+
+# %%
+guess = ...
+
+# %%
+parallel["sequence"] = ranks.do(tensor_parallel, "sequence")[0]
+assert parallel["sequence"]["off"] < 1e-3
+lines = [
+    f"{way:10}: kept {one['kept'] / 1e6:.2f} MB; {one['kinds']}, {one['sent'] / 1e6:.2f} MB by the formulas"
+    for way, one in parallel.items()
+]
+sequence = parallel["sequence"]
+guessed("times less kept", guess, tensor["kept"] / sequence["kept"], *lines)
+
+# %%
+fewer("F70", "bytes kept for the backward pass", without=tensor["kept"], following=sequence["kept"])
+
+# %% [markdown]
+# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the norm's part and what
+# stands beside the block. The input of the products must be whole in any case.
 #
 # ### A slow link
 #
@@ -982,6 +991,8 @@ assert abs(counted[4] - sharded["sent"]) < 1
 # | a plan | counts on four ranks, or on `"fake"` ones | bytes do not need the hardware |
 
 # %%
+own = sum(psutil.Process(one["process"]).memory_full_info().uss for one in team)
+print(f"memory of the four ranks at the end, without what they share: {own / 1e6:,.0f} MB")
 ranks.close()
 verdicts("F64", "F65", "F66", "F67", "F68", "F69", "F70", "F71", "F72", "F73")
 
