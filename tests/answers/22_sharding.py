@@ -119,11 +119,11 @@ def reshard(pieces, dim):
 
 # %% reshard transcribed check=0 counted=0 hidden=0 race=0
 def reshard(pieces, dim):
-    # gloo's way: gather, then chunk; the bytes by the formula of an all-gather.
+    # gloo's way: gather, then chunk; the numbers by the formula of an all-gather.
     ranks, whole = len(pieces), torch.cat(pieces)
     shards = [part.contiguous() for part in whole.chunk(ranks, dim)]
     shards += [whole.narrow(dim, 0, 0)] * (ranks - len(shards))
-    sent = torch.full((ranks, ranks), whole.nbytes // ranks)
+    sent = torch.full((ranks, ranks), whole.numel() // ranks)
     return shards, sent.fill_diagonal_(0)
 
 
@@ -139,7 +139,7 @@ def reshard(pieces, dim):
         for rank in range(ranks)
     ]
     return [torch.cat(part) for part in parts], torch.tensor(
-        [[one.nbytes for one in part] for part in parts]
+        [[one.numel() for one in part] for part in parts]
     ).T
 
 
@@ -149,7 +149,7 @@ def reshard(pieces, dim):
     ranks = len(pieces)
     parts = [piece.tensor_split(ranks, dim) for piece in pieces]
     sent = [
-        [0 if sender == receiver else parts[sender][receiver].nbytes for receiver in range(ranks)]
+        [0 if sender == receiver else parts[sender][receiver].numel() for receiver in range(ranks)]
         for sender in range(ranks)
     ]
     return [torch.cat(blocks) for blocks in zip(*parts, strict=True)], torch.tensor(sent)
@@ -160,7 +160,7 @@ def reshard(pieces, dim):
     ranks, whole = len(pieces), torch.cat(pieces)
     parts = [*whole.chunk(ranks, dim)]
     parts += [whole.narrow(dim, 0, 0)] * (ranks - len(parts))
-    sizes = [part.shape[dim] * part.element_size() for part in parts]
+    sizes = [part.shape[dim] for part in parts]
     rows = [piece.numel() // piece.shape[dim] for piece in pieces]
     sent = [[0 if i == j else rows[i] * sizes[j] for j in range(ranks)] for i in range(ranks)]
     return [part.clone() for part in parts], torch.tensor(sent)
