@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import multiprocessing
 import os
@@ -121,6 +122,7 @@ def serve(notebook: Connection, rank: int, ranks: int, port: int, log: str) -> N
     tools = {name: getattr(import_module(home), name) for home, names in TOOLS.items() for name in names}
     known = globals() | tools
     notebook.send_bytes(pickle.dumps((True, None)))
+    gc.freeze()  # what is here stays, and no collection looks at it
     while True:
         try:
             text, given = pickle.loads(notebook.recv_bytes())
@@ -132,6 +134,7 @@ def serve(notebook: Connection, rank: int, ranks: int, port: int, log: str) -> N
             reply = pickle.dumps((True, answer))
         except Exception:
             reply = pickle.dumps((False, traceback.format_exc()))
+        gc.collect()  # models hold themselves in cycles
         notebook.send_bytes(reply)
     dist.destroy_process_group()
 
