@@ -525,6 +525,8 @@ assert parallel["plain"]["kinds"] == {"all_reduce": 12} and parallel["one input"
 # `w3` take the input each for itself, so each sends its own addend. Taken away: with `PrepareModuleInput` the input is made
 # a DTensor once, both addends are added up before they travel, and one of the two all-reduces goes.
 #
+# ### When it sends more
+#
 # These messages know nothing of weights. They are as large as the activations, and grow with the texts. From how many
 # positions a step on (all texts together) does tensor parallel (with one input) send more than FSDP2 did?
 
@@ -862,7 +864,7 @@ assert abs(travel / work - 7 / 8 * flops / bandwidth) < 1
 #
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It is about what tensor parallel does not cut, about links that are too slow,
+# You can skip this part: the exercises do not need it. It is about what tensor parallel does not cut or cannot, about links that are too slow,
 # about what FSDP2 asks for early, and about more ranks than there are processes.
 #
 # ### The part that was not cut
@@ -890,6 +892,25 @@ fewer("F70", "bytes kept for the backward pass", without=tensor["kept"], followi
 # %% [markdown]
 # Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the norm's part and what
 # stands beside the block. The input of the products must be whole in any case.
+#
+# ### Sizes that the ranks do not divide
+#
+# What happens with 509 hidden numbers, which four ranks do not divide?
+
+# %%
+try:
+    ranks.do(tensor_parallel, "plain", 8, 16, 509)
+except RuntimeError as error:
+    refused = str(error)
+    print("tensor parallel:", re.search(r"a and b must .*", refused)[0])
+odd = ranks.do(data_parallel, "FSDP2", 509)[0]
+print(
+    f"FSDP2: off by {odd['off']:.0e}; {odd['sent'] / 1e6:.2f} MB, and {sharded['sent'] / 1e6:.2f} MB with 512"
+)
+
+# %% [markdown]
+# Between the products, pieces are plain tensors, and the last layer takes them for equally large. FSDP2 fills the last piece up on its
+# way.
 #
 # ### A slow link
 #

@@ -533,7 +533,8 @@ race(clock, against=clock_slow, on=a_long_step, at_least={"cpu": 8}, points=3)
 #
 # - `blocks`: a list with one list for each block, at least one: its weights, each `(cut, rows, columns)`, whole numbers of at least 1. `cut`
 #   is what tensor parallel does with it: `"column"` cuts the rows (which are the outputs of an `nn.Linear`), `"row"` cuts the columns,
-#   `"none"` cuts nothing. A bias or a norm is `("none", size, 1)`. All is cut as `torch.chunk` cuts.
+#   `"none"` cuts nothing. A bias or a norm is `("none", size, 1)`. All is cut as `torch.chunk` cuts, also where
+#   PyTorch's tensor parallel would refuse.
 # - `ranks`, `positions`, `width`, `microbatches`: whole numbers, at least 1. All ranks together compute `positions` positions a step, and what
 #   goes from block to block has `width` numbers for each. `bandwidth` (bytes a second), `flops` (operations a second), `memory` (bytes for
 #   each rank): numbers above 0.
