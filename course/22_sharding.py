@@ -20,9 +20,9 @@
 #
 # **Claims tested:** *F64* "`Shard(src_dim)` -> `Shard(dst_dim)`: `all_to_all`"; *F65* "as if it's a single-device
 # program"; *F66* "FSDP reduces GPU memory footprint"; *F67* "a decomposition of DDP's all-reduce"; *F68* "not call
-# `fully_shard()` only on the topmost root module"; *F69* "only one allreduce"; *F70* "further save activation memory";
-# *F71* "negligible when M ≥ 4 × K"; *F72* "bandwidth-limited clusters"; *F73* `reshard_after_forward` "can trade off memory
-# and communication".
+# `fully_shard()` only on the topmost root module"; *F69* "only one allreduce"; *F70* "further save activation
+# memory"; *F71* "negligible when M ≥ 4 × K"; *F72* "bandwidth-limited clusters"; *F73* `reshard_after_forward` "can
+# trade off memory and communication".
 
 # %%
 import inspect
@@ -78,9 +78,9 @@ recall("22", ..., ..., ...)
 # %% [markdown]
 # ## 1. Four ranks that do what a cell says
 #
-# `Ranks(4)` starts four processes that know each other through gloo. `@ranks.know` shows them a function of a cell, and
-# `ranks.do(function)` lets all four run it at the same time, and gives what each of them returned. They know the same names of
-# `torch.distributed` as this notebook.
+# `Ranks(4)` starts four processes that know each other through gloo. `@ranks.know` shows them a function of a cell,
+# and `ranks.do(function)` lets all four run it at the same time, and gives what each of them returned. They know the
+# same names of `torch.distributed` as this notebook.
 
 # %%
 began = time.perf_counter()
@@ -96,11 +96,12 @@ print(f"{time.perf_counter() - began:.1f} s until all four have answered")
 print(*(team := ranks.do(who)), sep="\n")
 
 # %% [markdown]
-# Four processes on a few processors are good for counting, and bad for timing: they take turns. So this chapter counts
-# messages and bytes, and times only what one process does. `Traffic` notes each collective that torch's dispatcher sees,
-# and calculates what a rank sends if a ring carries it (chapter 08): for an all-reduce 2 · (n − 1) / n times the tensor.
-# A ring's two halves are operations of their own. In an **all-gather** each rank brings a part, and all get the whole: (n − 1)
-# / n times the whole. In a **reduce-scatter** each brings a whole, and gets its part of the sum: the same.
+# Four processes on a few processors are good for counting, and bad for timing: they take turns. So this chapter
+# counts messages and bytes, and times only what one process does. `Traffic` notes each collective that torch's
+# dispatcher sees, and calculates what a rank sends if a ring carries it (chapter 08): for an all-reduce 2 · (n − 1) /
+# n times the tensor. A ring's two halves are operations of their own. In an **all-gather** each rank brings a part,
+# and all get the whole: (n − 1) / n times the whole. In a **reduce-scatter** each brings a whole, and gets its part
+# of the sum: the same.
 #
 # On Linux there is a second opinion: the system says how many bytes a process has written, to its sockets, too. A whole
 # tensor has 8 MB. How many times 8 MB does each of four ranks *write* for a reduce-scatter?
@@ -140,15 +141,15 @@ if wrote:
     assert all(abs(written - 1.5) < 0.01 for _, written in times_sent["reduce-scatter"])
 
 # %% [markdown]
-# Two of three are as the formulas say. But gloo makes a reduce-scatter of an all-reduce, and each rank throws three quarters of the
-# result away: twice the bytes. So a formula is about an algorithm, and not about a library. What follows gives the
-# bytes of the formulas, as other libraries send them, and once more what was written here.
+# Two of three are as the formulas say. But gloo makes a reduce-scatter of an all-reduce, and each rank throws three
+# quarters of the result away: twice the bytes. So a formula is about an algorithm, and not about a library. What
+# follows gives the bytes of the formulas, and beside them what was written here.
 #
 # ## 2. Placements
 #
-# A **DTensor** is a tensor of which each rank has a piece. Its *placement* says which: `Shard(0)`, a part of dimension 0;
-# `Replicate()`, all of it; `Partial()`, an addend of it, so that the sum over all ranks is the tensor. Operations run on the
-# pieces. Where that is not enough, a message comes first.
+# A **DTensor** is a tensor of which each rank has a piece. Its *placement* says which: `Shard(0)`, a part of
+# dimension 0; `Replicate()`, all of it; `Partial()`, an addend of it, so that the sum over all ranks is the tensor.
+# Operations run on the pieces. Where that is not enough, a message comes first.
 #
 # Nine rows over four ranks, `Shard(0)`. How many rows has the last rank?
 
@@ -171,13 +172,13 @@ guessed(
 )
 
 # %% [markdown]
-# `Shard` cuts as `torch.chunk` does: as large as the first part for as long as there is something, and then nothing. So sizes
-# that the ranks divide are worth much. With others, some ranks wait for the largest piece.
+# `Shard` cuts as `torch.chunk` does: as large as the first part for as long as there is something, and then nothing.
+# So sizes that the ranks divide are worth much. With others, some ranks wait for the largest piece.
 #
 # ### What operations make of them
 #
-# `rows` is `Shard(0)`, `columns` is `Shard(1)`, `whole` is `Replicate()`, all of shape 8 × 8. (`S(0)`, `R` and `P(sum)` are
-# short for the three placements.) How many of these nine lines send a message?
+# `rows` is `Shard(0)`, `columns` is `Shard(1)`, `whole` is `Replicate()`, all of shape 8 × 8. (`S(0)`, `R` and
+# `P(sum)` are short for the three placements.) How many of these nine lines send a message?
 
 # %%
 assert rows_of[9] == [len(part) for part in torch.zeros(9).chunk(4)] + [0]
@@ -214,8 +215,8 @@ lines = [f"{line:32} -> {placement:16} {sent or ''}" for line, (placement, sent)
 guessed("lines with a message", guess, sum(bool(sent) for _, sent in made.values()), *lines)
 
 # %% [markdown]
-# **Why.** A product sums over the inner dimension. If that one is sharded on both sides, each rank has an addend: `Partial`.
-# Sums of addends are addends, so `+` needs nothing. But relu of a sum is not the sum of relus: first the
+# **Why.** A product sums over the inner dimension. If that one is sharded on both sides, each rank has an addend:
+# `Partial`. Sums of addends are addends, so `+` needs nothing. But relu of a sum is not the sum of relus: first the
 # addends must be added up. And softmax over rows needs all rows.
 
 # %%
@@ -224,9 +225,9 @@ assert not torch.equal(half.relu().sum(), half.sum().relu())
 assert made["columns @ rows + columns @ rows"][1] == {} and made["(columns @ rows).relu()"][1]
 
 # %% [markdown]
-# You ask for another placement with `redistribute`. The documentation says which collective each way takes. A tensor of 640 kB
-# goes from `Shard(0)` to `Shard(1)`: of its quarter, each rank must send three quarters. How many times as many bytes does it
-# send here?
+# You ask for another placement with `redistribute`. The documentation says which collective each way takes. A tensor
+# of 640 kB goes from `Shard(0)` to `Shard(1)`: of its quarter, each rank must send three quarters. How many times as
+# many bytes does it send here?
 
 # %%
 guess = ...
@@ -266,7 +267,8 @@ for number, ((way, kind, _), documented) in enumerate(zip(ways, said, strict=Tru
     behaviour("F64", f"{way} takes {documented}, as documented.", kind == documented, **side)
 
 # %% [markdown]
-# On CPUs it gathers everything, and throws most of it away. Its log says: "CPU process group does not support alltoall yet".
+# On CPUs it gathers everything, and throws most of it away. Its log says: "CPU process group does not support
+# alltoall yet".
 #
 # Does gloo not?
 
@@ -320,14 +322,14 @@ behaviour("F65", "Products, relu, softmax and sums give the numbers of one devic
 behaviour("F65", "Dropout with the same seed gives the numbers of one device.", same, unless=drawn)
 
 # %% [markdown]
-# Each rank drew for its own piece, from the same seed. With other seeds, what is called `Replicate()` is not even the same
-# everywhere. (It warns: "DTensor random operators may not have complete support on cpu device mesh".)
+# Each rank drew for its own piece, from the same seed. With other seeds, what is called `Replicate()` is not even the
+# same everywhere. (It warns: "DTensor random operators may not have complete support on cpu device mesh".)
 #
 # ## 3. FSDP2: whole only while it computes
 #
-# `fully_shard` makes every parameter a DTensor with `Shard(0)`. Before a block computes, its weights are all-gathered; then
-# they are thrown away. The backward pass gathers them again, and a reduce-scatter gives each rank its part of the summed
-# gradients. Each rank has its own samples, as with DDP. Here is what we train:
+# `fully_shard` makes every parameter a DTensor with `Shard(0)`. Before a block computes, its weights are
+# all-gathered; then they are thrown away. The backward pass gathers them again, and a reduce-scatter gives each rank
+# its part of the summed gradients. Each rank has its own samples, as with DDP. Here is what we train:
 
 # %%
 print(inspect.getsource(FeedForward))
@@ -353,8 +355,8 @@ def data_parallel(way, hidden=512, texts=8):
 
 
 # %% [markdown]
-# Weights, gradients and Adam's two means: with DDP every rank holds all of them. How many times fewer bytes does a rank hold
-# with FSDP2, between two steps?
+# Weights, gradients and Adam's two means: with DDP every rank holds all of them. How many times fewer bytes does a
+# rank hold with FSDP2, between two steps?
 
 # %%
 guess = ...
@@ -382,8 +384,9 @@ fewer("F66", "bytes that a rank holds between two steps", without=in_all(ddp), f
 # %% [markdown]
 # ### What it sends
 #
-# The price is bytes. The tutorial says: "FSDP can be considered a decomposition of DDP's all-reduce into reduce-scatter and
-# all-gather operations" (*F67*). How many times what DDP sends in a step does FSDP2 send, by the formulas?
+# The price is bytes. The tutorial says: "FSDP can be considered a decomposition of DDP's all-reduce into
+# reduce-scatter and all-gather operations" (*F67*). How many times what DDP sends in a step does FSDP2 send, by the
+# formulas?
 
 # %%
 guess = ...
@@ -404,9 +407,9 @@ behaviour("F67", f"FSDP2 without resharding {said}", abs(kept["sent"] / ddp["sen
 assert abs(2 * sharded["sent"] - 3 * kept["sent"]) < 1
 
 # %% [markdown]
-# **Why.** Two halves of an all-reduce, and one all-gather more: the weights are thrown away after the forward pass, so the
-# backward pass needs them again. Without this (`reshard_after_forward=False`, the cause taken away) the bytes are DDP's. What was written here is
-# more, because of gloo's reduce-scatter (section 1).
+# **Why.** Two halves of an all-reduce, and one all-gather more: the weights are thrown away after the forward pass,
+# so the backward pass needs them again. Without this (`reshard_after_forward=False`, the cause taken away) the bytes
+# are DDP's. What was written here is more, because of gloo's reduce-scatter (section 1).
 #
 # ### What is whole meanwhile
 #
@@ -469,9 +472,9 @@ print("largest difference from the whole:", (sum(addends) - feed(x)).abs().max()
 assert torch.allclose(sum(addends), feed(x), atol=1e-6)
 
 # %% [markdown]
-# `parallelize_module` does it with DTensors. The tutorial on a feed-forward layer like ours: "so that there is only one
-# `allreduce` communication happening at the end of all the three layers" (*F69*). How many all-reduces does *one block* need in
-# a whole step, with its backward pass?
+# `parallelize_module` does it with DTensors. The tutorial on a feed-forward layer like ours: "so that there is only
+# one `allreduce` communication happening at the end of all the three layers" (*F69*). How many all-reduces does *one
+# block* need in a whole step, with its backward pass?
 
 # %%
 guess = ...
@@ -521,9 +524,10 @@ assert parallel["plain"]["kinds"] == {"all_reduce": 12} and parallel["one input"
 }
 
 # %% [markdown]
-# **Why.** Going back, the input's gradient is a sum over all ranks: an all-reduce again. And as the tutorial's plan is, `w1` and
-# `w3` take the input each for itself, so each sends its own addend. Taken away: with `PrepareModuleInput` the input is made
-# a DTensor once, both addends are added up before they travel, and one of the two all-reduces goes.
+# **Why.** Going back, the input's gradient is a sum over all ranks: an all-reduce again. And as the tutorial's plan
+# is, `w1` and `w3` take the input each for itself, so each sends its own addend. Taken away: with
+# `PrepareModuleInput` the input is made a DTensor once, both addends are added up before they travel, and one of the
+# two all-reduces goes.
 #
 # ### When it sends more
 #
@@ -549,10 +553,10 @@ assert abs(many / few - 4) < 1e-6
 #
 # ## 5. A pipeline: cut between the layers
 #
-# Each rank has one block, and gives its result to the next. While a rank waits, it is idle: the *bubble*. So the batch is cut
-# into microbatches. We measure a block's forward and backward pass in this process, for a batch of 32 texts, and
-# let a simulation put them in order. **GPipe** does all forward passes, and then all backward passes. **1F1B** goes back as
-# soon as it can.
+# Each rank has one block, and gives its result to the next. While a rank waits, it is idle: the *bubble*. So the
+# batch is cut into microbatches. We measure a block's forward and backward pass in this process, for a batch of 32
+# texts, and let a simulation put them in order. **GPipe** does all forward passes, and then all backward passes.
+# **1F1B** goes back as soon as it can.
 
 
 # %%
@@ -608,8 +612,8 @@ picture(*draw_pipelines(drawn))
 
 # %% [markdown]
 # The first rank is ready for its second microbatch when the last has none yet. For *p* ranks of equal speed and *m*
-# microbatches, (p − 1) / (m + p − 1) of the time is idle. GPipe's paper: "we found the bubble overhead to be negligible when M
-# ≥ 4 × K" (*F71*; *K* ranks). With 16 microbatches on our four: how many percent?
+# microbatches, (p − 1) / (m + p − 1) of the time is idle. GPipe's paper: "we found the bubble overhead to be
+# negligible when M ≥ 4 × K" (*F71*; *K* ranks). With 16 microbatches on our four: how many percent?
 
 # %%
 guess = ...
@@ -627,9 +631,9 @@ behaviour(
 )
 
 # %% [markdown]
-# (The paper's own reason is partly another: it computes forward passes again, and can do so in the bubble.) So take more
-# microbatches? The batch stays the same, so they become smaller. Of 1, 2, 4, 8, 16 and 32 microbatches: which number gives
-# the shortest step, with the times measured above?
+# (The paper's own reason is partly another: it computes forward passes again, and can do so in the bubble.) So take
+# more microbatches? The batch stays the same, so they become smaller. Of 1, 2, 4, 8, 16 and 32 microbatches: which
+# number gives the shortest step, with the times measured above?
 
 # %%
 guess = ...
@@ -649,8 +653,8 @@ few, many = (costs(Block(256, 512), texts[:number]).operations for number in (1,
 assert few == many and min(ideal, key=ideal.get) == COUNTS[-1]
 
 # %% [markdown]
-# **Why.** A pass has a price that does not shrink: its calls, and reading all weights. Taken away (the last column), the most
-# microbatches would win.
+# **Why.** A pass has a price that does not shrink: its calls, and reading all weights. Taken away (the last column),
+# the most microbatches would win.
 #
 # ### The real one
 #
@@ -702,13 +706,13 @@ assert all(one["off"] < 1e-3 for each in pipes.values() for one in each)
 assert [one["most"] for one in pipes["GPipe"]] == [8] * 4
 
 # %% [markdown]
-# The bubble is the same; only the memory differs. And a rank sends activations once, and gradients once, at a cut: no sums, no
-# weights.
+# The bubble is the same; only the memory differs. And a rank sends activations once, and gradients once, at a cut: no
+# sums, no weights.
 #
 # ### Which one sends less
 #
-# The documentation names "bandwidth-limited clusters" (*F72*), and "for example, the weight all-gather of FSDP". Beside our model, one
-# with a 32nd of the hidden numbers, and four times as many texts:
+# The documentation names "bandwidth-limited clusters" (*F72*), and "for example, the weight all-gather of FSDP".
+# Beside our model, one with a 32nd of the hidden numbers, and four times as many texts:
 
 # %%
 narrow = {
@@ -725,10 +729,11 @@ for name, sent, side in (("512 hidden numbers", wide, "when"), ("16 hidden numbe
 # %% [markdown]
 # ## 6. What hides behind what
 #
-# Bytes are not time. FSDP2's messages know early what they will be: the next block's weights do not depend on this block's result. So
-# they can travel meanwhile. Between processes on one machine there is nothing to see, because the processors that compute carry the
-# messages, too (chapter 08). So we pretend a link: a message takes its bytes / bandwidth, in another thread that sleeps. Here it is
-# as fast as the processor: the weights of a layer arrive in about the time that a layer takes.
+# Bytes are not time. FSDP2's messages know early what they will be: the next block's weights do not depend on this
+# block's result. So they can travel meanwhile. Between processes on one machine there is nothing to see, because the
+# processors that compute carry the messages, too (chapter 08). So we pretend a link: a message takes its bytes /
+# bandwidth, in another thread that sleeps. Here it is as fast as the processor: the weights of a layer arrive in
+# about the time that a layer takes.
 
 # %%
 LAYERS = [torch.randn(512, 512) / 512**0.5 for _ in range(8)]
@@ -778,8 +783,8 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Waiting and computing take the longer of both instead of their sum; but the first message hides behind nothing. Taken
-# away (a link without time), nothing is gained.
+# **Why.** Waiting and computing take the longer of both instead of their sum; but the first message hides behind
+# nothing. Taken away (a link without time), nothing is gained.
 #
 # ## 7. Which one?
 #
@@ -797,10 +802,11 @@ for way, (sent, holds) in COUNTED.items():
     print(f"{way:16} sends {sent / 1e6:6.2f} MB a step, holds {holds / 1e6:6.2f} MB between two steps")
 
 # %% [markdown]
-# And on real links? The rest of this section is **calculated and not measured**: formulas that have just been counted, the
-# bandwidths of data sheets ([NVLink](https://www.nvidia.com/en-us/data-center/h100/) has 900 GB/s for both directions
-# together, 400 Gb/s InfiniBand and 100 and 10 Gb/s Ethernet say it in their names), and the arithmetic that an H100 reached in
-# this course's record (in TF32; with more of it, links must be faster in proportion).
+# And on real links? The rest of this section is **calculated and not measured**: formulas that have just been
+# counted, the bandwidths of data sheets ([NVLink](https://www.nvidia.com/en-us/data-center/h100/) has 900 GB/s for
+# both directions together, 400 Gb/s InfiniBand and 100 and 10 Gb/s Ethernet say it in their names), and the
+# arithmetic that an H100 reached in this course's record (in TF32; with more of it, links must be faster in
+# proportion).
 
 # %%
 record = Path("../data/gpu/nvidia-h100-80gb-hbm3.md").read_text(encoding="utf-8")
@@ -834,8 +840,8 @@ for positions in (8 * 1024, 8 * 16 * 1024):
         print(f"{way:27}" + "".join(f"{travel / work:19.0%} " for work, travel in shares))
 
 # %% [markdown]
-# Above 100 percent, no overlap can hide it. The model has 32 blocks, with weights in 16 bits; tensor parallel has four all-reduces
-# a block here, because a transformer's block has an attention part, too.
+# Above 100 percent, no overlap can hide it. The model has 32 blocks, with weights in 16 bits; tensor parallel has
+# four all-reduces a block here, because a transformer's block has an attention part, too.
 #
 # FSDP2 on 100 Gb/s Ethernet: from how many positions *for each GPU* on can its messages hide behind the arithmetic?
 
@@ -857,21 +863,22 @@ assert counter.get_total_flops() == 6 * (3 * 256 * 512) * 8  # for each weight a
 assert abs(travel / work - 7 / 8 * flops / bandwidth) < 1
 
 # %% [markdown]
-# **Why.** 6 operations for each weight and position against 3 times 2 bytes for each weight: the weights cancel. What is left
-# is operations a second / bytes a second, as in chapter 00's *limit*, but for the link. It does not depend on the model, nor (nearly)
-# on the number of GPUs. Tensor parallel is the other way round: its messages grow with the positions as its arithmetic does, so
-# more positions do not help, and only the width of the model does. So it stays inside NVLink.
+# **Why.** 6 operations for each weight and position against 3 times 2 bytes for each weight: the weights cancel. What
+# is left is operations a second / bytes a second, as in chapter 00's *limit*, but for the link. It does not depend on
+# the model, nor (nearly) on the number of GPUs. Tensor parallel is the other way round: its messages grow with the
+# positions as its arithmetic does, so more positions do not help, and only the width of the model does. So it stays
+# inside NVLink.
 #
 # ## Further
 #
-# You can skip this part: the exercises do not need it. It is about what tensor parallel does not cut or cannot, about links that are too slow,
-# about what FSDP2 asks for early, and about more ranks than there are processes.
+# You can skip this part: the exercises do not need it. It is about what tensor parallel does not cut or cannot, about
+# links that are too slow, about what FSDP2 asks for early, and about more ranks than there are processes.
 #
 # ### The part that was not cut
 #
-# Norms and what stands beside the blocks are computed by all ranks alike, on all positions. With `SequenceParallel` each rank does it
-# for a part of the positions. "To further save activation memory", says the tutorial (*F70*). How many times less does a rank keep
-# for the backward pass?
+# Norms and what stands beside the blocks are computed by all ranks alike, on all positions. With `SequenceParallel`
+# each rank does it for a part of the positions. "To further save activation memory", says the tutorial (*F70*). How
+# many times less does a rank keep for the backward pass?
 
 # %%
 guess = ...
@@ -890,8 +897,8 @@ guessed("times less kept", guess, tensor["kept"] / sequence["kept"], *lines)
 fewer("F70", "bytes kept for the backward pass", without=tensor["kept"], following=sequence["kept"])
 
 # %% [markdown]
-# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the norm's part and what
-# stands beside the block. The input of the products must be whole in any case.
+# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the
+# norm's part and what stands beside the block. The input of the products must be whole in any case.
 #
 # ### Sizes that the ranks do not divide
 #
@@ -909,8 +916,8 @@ print(
 )
 
 # %% [markdown]
-# Between the products, pieces are plain tensors, and the last layer takes them for equally large. FSDP2 fills the last piece up on its
-# way.
+# Between the products, pieces are plain tensors, and the last layer takes them for equally large. FSDP2 fills the
+# last piece up on its way.
 #
 # ### A slow link
 #
@@ -960,13 +967,13 @@ assert ranks.do(asked_for, False)[0] == [1, 2, 3, 4] and ranks.do(asked_for, Tru
 
 # %% [markdown]
 # As it is, it asks for nothing early. On a GPU that is enough, [say its
-# notes](https://docs.pytorch.org/docs/stable/notes/fsdp.html): gathers have a stream of their own, and overlap with what was
-# asked for before them. The second line changes the order itself. On a CPU there are no streams.
+# notes](https://docs.pytorch.org/docs/stable/notes/fsdp.html): gathers have a stream of their own, and overlap with
+# what was asked for before them. The second line changes the order itself. On a CPU there are no streams.
 #
 # ### 64 ranks without 64 processes
 #
-# The backend `"fake"` sends nothing, and says that all went well. Numbers are wrong, but counts are right. So one process can count
-# what a rank of 64 would send. How many times what DDP sends on 4 ranks does FSDP2 send on 64?
+# The backend `"fake"` sends nothing, and says that all went well. Numbers are wrong, but counts are right. So one
+# process can count what a rank of 64 would send. How many times what DDP sends on 4 ranks does FSDP2 send on 64?
 
 # %%
 guess = ...

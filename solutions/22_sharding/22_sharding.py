@@ -1,20 +1,21 @@
 # %% [markdown]
 # # Exercises 22 · Sharding a model
 #
-# A norm of what nobody has whole, a loss whose classes lie on many ranks, messages for another placement, a pipeline's clock, and a
-# calculator to keep. Each is given in a version that is right, and slow or large. Write a better one. No second process is needed:
-# your functions get what every rank has, in the order of the ranks.
+# A norm of what nobody has whole, a loss whose classes lie on many ranks, messages for another placement, a
+# pipeline's clock, and a calculator to keep. Each is given in a version that is right, and slow or large. Write a
+# better one. No second process is needed: your functions get what every rank has, in the order of the ranks.
 #
 # **How it works.** Every exercise has a solution cell; replace the `raise` line there. Then run the test cells
 # below it. `check` tells you whether your answer is right, and if not, where. It tries every input in other memory layouts,
-# too. Some checks also count what your answer costs: its new memory in all, or the most at once. `race` times it against the
-# given version, on this machine, now. Hidden tests run when your notebook is graded: other shapes and other random numbers.
+# too. Some checks also count what your answer costs: its new memory in all, or the most at once. `race` times it
+# against the given version, on this machine, now. Hidden tests run when your notebook is graded: other shapes and
+# other random numbers.
 #
-# Keep the names. Helper functions and imports of your own are welcome, in the solution cell. Leave the tensors that you
-# get as they are. `costs`, from chapter 00, counts what a call costs: `from autograder import costs`, then
-# `print(costs(function, *inputs))`. *Cut as `torch.chunk` cuts* means: every rank gets as much as the first, for as long as there
-# is something; then one gets the rest, and those after it nothing.
-# The chapter is [here](../../course/22_sharding.ipynb). 37 points, about 140 minutes.
+# Keep the names. Helper functions and imports of your own are welcome, in the solution cell. Leave the tensors that
+# you get as they are. `costs`, from chapter 00, counts what a call costs: `from autograder import costs`, then
+# `print(costs(function, *inputs))`. *Cut as `torch.chunk` cuts* means: every rank gets as much as the first, for as
+# long as there is something; then one gets the rest, and those after it nothing. The chapter is
+# [here](../../course/22_sharding.ipynb). 37 points, about 140 minutes.
 
 # %% id="setup" role="given"
 from collections import deque
@@ -27,18 +28,18 @@ from autograder import check, costs, race
 # %% [markdown]
 # ## 1. A norm of what nobody has whole
 #
-# *Easy, 15 minutes.* To clip gradients, one needs the norm of all of them together. With a sharded model no rank has them whole. The
-# given version gathers each on every rank first. Write `norm(placed)`.
+# *Easy, 15 minutes.* To clip gradients, one needs the norm of all of them together. With a sharded model no rank has
+# them whole. The given version gathers each on every rank first. Write `norm(placed)`.
 #
 # - `placed`: a list with one pair for each gradient, at least one: its placement, and a list with each rank's piece.
-#   `"shard"`: the pieces are parts, cut along their first dimension; some may have no rows. `"replicate"`: each rank has the
-#   whole. `"partial"`: each piece is an addend of the gradient, with its shape.
+#   `"shard"`: the pieces are parts, cut along their first dimension; some may have no rows. `"replicate"`: each rank
+#   has the whole. `"partial"`: each piece is an addend of the gradient, with its shape.
 # - All pieces are of one floating-point type, on one device. There are the same number of ranks for all, at least one.
 # - returns: the root of the sum of the squares of all numbers of all gradients, each counted once: a tensor without
 #   dimensions, of that type, on that device.
-# - In the test with 8 ranks, the shards have 288 kB, and the given version makes them whole eight times. At most 30 kB of new memory in
-#   all operations together, for all points. In the race, with 8 ranks and 17 gradients, most of them shards: 2 times as
-#   fast as given for all points.
+# - In the test with 8 ranks, the shards have 288 kB, and the given version makes them whole eight times. At most 30
+#   kB of new memory in all operations together, for all points. In the race, with 8 ranks and 17 gradients, most of
+#   them shards: 2 times as fast as given for all points.
 
 
 # %% id="norm_given" role="given"
@@ -146,16 +147,18 @@ race(norm, against=norm_slow, on=many_gradients, at_least={"cpu": 2}, points=2)
 # %% [markdown]
 # ## 2. A loss over sharded classes
 #
-# *Hard, 30 minutes.* A language model's last layer is large, and cut column-wise: each rank has the scores of some classes.
-# The given version gathers them, which takes the memory that was saved. Write `sharded_loss(pieces, targets)`.
+# *Hard, 30 minutes.* A language model's last layer is large, and cut column-wise: each rank has the scores of some
+# classes. The given version gathers them, which takes the memory that was saved. Write `sharded_loss(pieces,
+# targets)`.
 #
-# - `pieces`: a list with each rank's scores, `(N, C_r)`, all of one floating-point type on one device; *N* is at least 1. The
-#   numbers of classes may differ, and be 0 on some ranks, not on all. A score may be minus infinity, but no row has only those.
+# - `pieces`: a list with each rank's scores, `(N, C_r)`, all of one floating-point type on one device; *N* is at
+#   least 1. The numbers of classes may differ, and be 0 on some ranks, not on all. A score may be minus infinity, but
+#   no row has only those.
 # - `targets`: `int64` of shape `(N,)`, on that device: a class, counted over all ranks.
 # - returns: a pair. First the mean cross-entropy, a tensor without dimensions of that type. Then a list: the gradient of
 #   the loss for each rank's scores, with their shape.
-# - Between ranks, only a few numbers for each row may travel. So: with *N* = 128 and 8 ranks with 1,000 classes each, where the gradients take 4.1 MB,
-#   at most 5.2 MB of new memory at once for all points. The given version has 16 MB.
+# - Between ranks, only a few numbers for each row may travel. So: with *N* = 128 and 8 ranks with 1,000 classes each,
+#   where the gradients take 4.1 MB, at most 5.2 MB of new memory at once for all points. The given version has 16 MB.
 
 
 # %% id="sharded_loss_given" role="given"
@@ -260,17 +263,19 @@ check(
 # %% [markdown]
 # ## 3. Messages for another placement
 #
-# *Medium, 25 minutes.* From `Shard(0)` to `Shard(dim)`, without a gather. Write `reshard(pieces, dim)`, which says what each rank has
-# then, and how much each has sent to each. The given version lets every rank gather everything.
+# *Medium, 25 minutes.* From `Shard(0)` to `Shard(dim)`, without a gather. Write `reshard(pieces, dim)`, which says
+# what each rank has then, and how much each has sent to each. The given version lets every rank gather everything.
 #
-# - `pieces`: a list with each rank's piece, all of one type on one device: a tensor with two dimensions or more, cut along
-#   its first as `torch.chunk` cuts; pieces may have no rows, but the first has some. All other sizes are at least 1.
+# - `pieces`: a list with each rank's piece, all of one type on one device: a tensor with two dimensions or more, cut
+#   along its first as `torch.chunk` cuts; pieces may have no rows, but the first has some. All other sizes are at
+#   least 1.
 # - `dim`: the dimension along which to cut, 1 or more, and less than the number of dimensions.
 # - returns: a pair. First a list with each rank's new piece, cut along `dim` as `torch.chunk` cuts; those without
-#   anything have the size 0 there. The pieces share no memory with those given. Then `int64` of shape `(ranks, ranks)` on the CPU: how many
-#   numbers the rank of the row must send to the rank of the column. No rank sends to itself.
-# - In the test, with 8 ranks and 1.05 MB in all, at most 1.2 MB of new memory in all operations together, for all points. In the
-#   race, with the same: 6 times as fast as given for all points.
+#   anything have the size 0 there. The pieces share no memory with those given. Then `int64` of shape `(ranks,
+#   ranks)` on the CPU: how many numbers the rank of the row must send to the rank of the column. No rank sends to
+#   itself.
+# - In the test, with 8 ranks and 1.05 MB in all, at most 1.2 MB of new memory in all operations together, for all
+#   points. In the race, with the same: 6 times as fast as given for all points.
 
 
 # %% id="reshard_given" role="given"
@@ -377,17 +382,19 @@ race(reshard, against=reshard_slow, on=eight_pieces, at_least={"cpu": 6}, points
 # %% [markdown]
 # ## 4. A pipeline's clock
 #
-# *Medium, 25 minutes.* Ranks of different speed, and messages that take time: how long does a step take, and how long is each rank
-# idle? The given version moves a clock by one microsecond at a time. Write `clock(forward, backward, delay, microbatches)`.
+# *Medium, 25 minutes.* Ranks of different speed, and messages that take time: how long does a step take, and how long
+# is each rank idle? The given version moves a clock by one microsecond at a time. Write `clock(forward, backward,
+# delay, microbatches)`.
 #
-# - `forward`, `backward`: lists of whole numbers, at least 1: the microseconds that each rank needs for a microbatch's forward and
-#   for its backward pass. One rank or more.
-# - `delay`: a whole number, at least 0: the microseconds that a message takes between two neighbours. It keeps no rank from working.
-#   `microbatches`: a whole number, at least 1.
-# - Each rank does its work in the order that `orders(ranks, microbatches)` gives (1F1B), each piece as soon as it can. A forward pass needs the
-#   message of the rank before, a backward pass that of the rank behind; on the last rank, a backward pass needs its own forward pass.
-# - returns: a list of whole numbers. First the microseconds until all ranks are done; then, for each rank, how many of these it
-#   is idle.
+# - `forward`, `backward`: lists of whole numbers, at least 1: the microseconds that each rank needs for a
+#   microbatch's forward and for its backward pass. One rank or more.
+# - `delay`: a whole number, at least 0: the microseconds that a message takes between two neighbours. It keeps no
+#   rank from working. `microbatches`: a whole number, at least 1.
+# - Each rank does its work in the order that `orders(ranks, microbatches)` gives (1F1B), each piece as soon as it
+#   can. A forward pass needs the message of the rank before, a backward pass that of the rank behind; on the last
+#   rank, a backward pass needs its own forward pass.
+# - returns: a list of whole numbers. First the microseconds until all ranks are done; then, for each rank, how many
+#   of these it is idle.
 # - In the race, with 4 ranks and 16 microbatches: 8 times as fast as given for all points.
 
 
@@ -527,31 +534,34 @@ race(clock, against=clock_slow, on=a_long_step, at_least={"cpu": 8}, points=3)
 # %% [markdown]
 # ## 5. The calculator
 #
-# *Medium, 35 minutes.* Bytes, memory and seconds of a step, for four ways to share a model: the table of section 7, for any model and
-# any link. Keep it: it answers before you rent. The given version cuts every weight of every rank. Write `plan(blocks, ranks,
-# positions, width, microbatches, bandwidth, flops, memory)`.
+# *Medium, 35 minutes.* Bytes, memory and seconds of a step, for four ways to share a model: the table of section 7,
+# for any model and any link. Keep it: it answers before you rent. The given version cuts every weight of every rank.
+# Write `plan(blocks, ranks, positions, width, microbatches, bandwidth, flops, memory)`.
 #
-# - `blocks`: a list with one list for each block, at least one: its weights, each `(cut, rows, columns)`, whole numbers of at least 1. `cut`
-#   is what tensor parallel does with it: `"column"` cuts the rows (which are the outputs of an `nn.Linear`), `"row"` cuts the columns,
-#   `"none"` cuts nothing. A bias or a norm is `("none", size, 1)`. All is cut as `torch.chunk` cuts, also where
-#   PyTorch's tensor parallel would refuse.
-# - `ranks`, `positions`, `width`, `microbatches`: whole numbers, at least 1. All ranks together compute `positions` positions a step, and what
-#   goes from block to block has `width` numbers for each. `bandwidth` (bytes a second), `flops` (operations a second), `memory` (bytes for
-#   each rank): numbers above 0.
-# - returns: a dict. For each way a tuple `(sent, held, seconds)`: the bytes that the rank sends that sends most, the bytes that the rank holds
-#   that holds most (weight, gradient and two means of Adam, all in `float32`), and the seconds below. And `"best"`: the way that takes the
-#   fewest seconds of those that hold at most `memory` (the first of equals, in the order below), or `None`.
-# - Of *n* ranks, an all-reduce of *b* bytes sends 2 (*n* - 1) / *n* · *b*, an all-gather or a reduce-scatter half of it. All weights together compute 6 operations
-#   for each weight and position; `work` is that, divided by `ranks` and `flops`; `travel` is `sent / bandwidth`.
+# - `blocks`: a list with one list for each block, at least one: its weights, each `(cut, rows, columns)`, whole
+#   numbers of at least 1. `cut` is what tensor parallel does with it: `"column"` cuts the rows (which are the outputs
+#   of an `nn.Linear`), `"row"` cuts the columns, `"none"` cuts nothing. A bias or a norm is `("none", size, 1)`. All
+#   is cut as `torch.chunk` cuts, also where PyTorch's tensor parallel would refuse.
+# - `ranks`, `positions`, `width`, `microbatches`: whole numbers, at least 1. All ranks together compute `positions`
+#   positions a step, and what goes from block to block has `width` numbers for each. `bandwidth` (bytes a second),
+#   `flops` (operations a second), `memory` (bytes for each rank): numbers above 0.
+# - returns: a dict. For each way a tuple `(sent, held, seconds)`: the bytes that the rank sends that sends most, the
+#   bytes that the rank holds that holds most (weight, gradient and two means of Adam, all in `float32`), and the
+#   seconds below. And `"best"`: the way that takes the fewest seconds of those that hold at most `memory` (the first
+#   of equals, in the order below), or `None`.
+# - Of *n* ranks, an all-reduce of *b* bytes sends 2 (*n* - 1) / *n* · *b*, an all-gather or a reduce-scatter half of
+#   it. All weights together compute 6 operations for each weight and position; `work` is that, divided by `ranks` and
+#   `flops`; `travel` is `sent / bandwidth`.
 #   - `"DDP"`: one all-reduce of all gradients. Seconds: the longer of `work` and `travel`.
-#   - `"FSDP2"`: each weight has its rows cut. Two all-gathers and one reduce-scatter of every weight. All pieces are filled up to the
-#     size of the first one while they travel. Seconds: the longer of both.
-#   - `"tensor parallel"`: for each weight cut as `"row"`, two all-reduces of `positions · width` numbers (one forward, one backward). Seconds:
-#     the sum of both.
-#   - `"pipeline"`: the blocks, in their order, are cut over the ranks; ranks that get none take no part. Over each cut go `positions · width` numbers
-#     forward, and as many back. `work` is that of the stage with most weights, which has it to itself, times `(microbatches + stages - 1) /
-#     microbatches`. Seconds: the longer of both.
-# - For the chapter's model, 4 ranks and 128 positions it says what the chapter counted (with one input for `w1` and `w3`).
+#   - `"FSDP2"`: each weight has its rows cut. Two all-gathers and one reduce-scatter of every weight. All pieces are
+#     filled up to the size of the first one while they travel. Seconds: the longer of both.
+#   - `"tensor parallel"`: for each weight cut as `"row"`, two all-reduces of `positions · width` numbers (one
+#     forward, one backward). Seconds: the sum of both.
+#   - `"pipeline"`: the blocks, in their order, are cut over the ranks; ranks that get none take no part. Over each
+#     cut go `positions · width` numbers forward, and as many back. `work` is that of the stage with most weights,
+#     which has it to itself, times `(microbatches + stages - 1) / microbatches`. Seconds: the longer of both.
+# - For the chapter's model, 4 ranks and 128 positions it says what the chapter counted (with one input for `w1` and
+#   `w3`).
 # - In the race, with 32 blocks and 64 ranks: 40 times as fast as given for all points.
 
 
