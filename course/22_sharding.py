@@ -15,8 +15,8 @@
 # - draw a pipeline, and say how much of it is idle, and why more microbatches do not always help,
 # - calculate from a link's bandwidth which way pays, before you rent it.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes. Chapter 08 says
-# what ranks, all-reduce and DDP are.
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes,
+# torch 2.7 or later. Chapter 08 says what ranks, all-reduce and DDP are.
 #
 # **Claims tested:** *F64* "`Shard(src_dim)` -> `Shard(dst_dim)`: `all_to_all`"; *F65* "as if it's a single-device
 # program"; *F66* "FSDP reduces GPU memory footprint"; *F67* "a decomposition of DDP's all-reduce"; *F68* "not call

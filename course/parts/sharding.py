@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -147,10 +148,9 @@ def end_with_the_notebook() -> None:
 
 
 class Message(NamedTuple):
-    """One collective as a rank sees it: its kind, the bytes that it is about, and those that a ring sends."""
+    """One collective as a rank sees it: its kind, and the bytes that this rank sends if a ring carries it."""
 
     kind: str
-    bytes: int
     sent: float
 
 
@@ -161,7 +161,7 @@ class Traffic(TorchDispatchMode):
     ``written`` is what this process gave to the operating system meanwhile, or None where that is not told.
     """
 
-    # How many times the bytes of the largest tensor a rank sends, of n ranks in a ring.
+    # How many times the bytes of the whole tensor a rank sends, of n ranks in a ring.
     KINDS: Mapping[str, Callable[[int], float]] = {
         "reduce_scatter": lambda n: (n - 1) / n,
         "all_gather": lambda n: (n - 1) / n,
@@ -195,22 +195,16 @@ class Traffic(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def _note(self, func: Any, args: Any) -> None:
-        name = func._schema.name.split("::")[1]
-        for old, new in (
-            ("allgather", "all_gather"),
-            ("allreduce", "all_reduce"),
-            ("alltoall", "all_to_all"),
-        ):
-            name = name.replace(old, new)
-        kind = next((kind for kind in self.KINDS if name.lstrip("_").startswith(kind)), None)
-        if kind:
-            n = dist.get_world_size()
-            sizes = [tensor.nbytes for tensor in _tensors(args)]
-            # A functional all-gather is called with the rank's own part alone.
-            whole = (
-                n * min(sizes) if kind == "all_gather" else sum(sizes) if kind == "all_reduce" else max(sizes)
-            )
-            self.messages.append(Message(kind, whole, self.KINDS[kind](n) * whole))
+        name = func._schema.name.split("::")[1].lstrip("_")
+        for joined in ("all_gather", "all_reduce", "all_to_all"):  # the same by older names
+            name = name.replace(joined.replace("_", ""), joined)
+        kind = next((kind for kind in self.KINDS if name.startswith(kind)), None)
+        if kind is None:
+            return
+        n, sizes = dist.get_world_size(), [tensor.nbytes for tensor in _tensors(args)]
+        # One kind of all-gather is called with the rank's own part alone.
+        whole = {"all_gather": n * min(sizes), "all_reduce": sum(sizes)}.get(kind, max(sizes))
+        self.messages.append(Message(kind, self.KINDS[kind](n) * whole))
 
     @property
     def sent(self) -> float:
@@ -220,10 +214,7 @@ class Traffic(TorchDispatchMode):
     @property
     def kinds(self) -> dict[str, int]:
         """How many messages of each kind there were."""
-        found: dict[str, int] = {}
-        for message in self.messages:
-            found[message.kind] = found.get(message.kind, 0) + 1
-        return found
+        return dict(Counter(message.kind for message in self.messages))
 
 
 def _tensors(values: Any) -> Iterable[torch.Tensor]:
