@@ -394,7 +394,7 @@ def draw_pipelines(timelines: Mapping[str, Sequence[Span]], unit: str = "ms") ->
     """Who works when, one panel for each schedule; and the same in words."""
     figure = Figure(figsize=(7.5, 0.5 + 1.6 * len(timelines)), dpi=110, layout="constrained")
     rows = figure.subplots(len(timelines), 1, sharex=True, squeeze=False)[:, 0]
-    told = []
+    told, last = [], max(span.end for spans in timelines.values() for span in spans)
     for axes, (name, spans) in zip(rows, timelines.items(), strict=True):
         stages = 1 + max(span.stage for span in spans)
         end = max(span.end for span in spans)
@@ -403,7 +403,7 @@ def draw_pipelines(timelines: Mapping[str, Sequence[Span]], unit: str = "ms") ->
             colour = HERE if span.kind == "F" else RECORDED
             length = span.end - span.start
             axes.barh(span.stage, length, left=span.start, height=0.8, color=colour, ec="white", lw=0.6)
-            if length > end / 60:
+            if length > last / 60:  # room for two digits
                 middle = (span.start + span.end) / 2
                 text = str(span.microbatch + 1)
                 axes.text(middle, span.stage, text, ha="center", va="center", color="white", fontsize=7.5)
