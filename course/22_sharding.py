@@ -2,8 +2,8 @@
 # # 22 · Sharding a model
 #
 # Chapter 08 gave each process a copy of the model and a part of the data. A model that fits on no device must be cut
-# itself. It can be cut across its weights, across its layers, or only between two steps. Each way sends other bytes at
-# another time, and leaves another share of the memory on each device. This chapter counts both.
+# itself. It can be cut across its weights, across its layers, or only between two steps. Each way sends other bytes
+# at another time, and leaves a part of the memory on each device. This chapter counts both.
 #
 # The course measures the claims of five widely read articles, and here those of PyTorch's documentation and of a paper;
 # their *F* numbers are listed in [the score](claims.ipynb). `compare` and `guess` are explained in
@@ -96,7 +96,7 @@ print(f"{time.perf_counter() - began:.1f} s until all four have answered")
 print(*(team := ranks.do(who)), sep="\n")
 
 # %% [markdown]
-# Four processes on a few processors are good for counting, and bad for timing: they take turns. So this chapter
+# Four processes on two processors are good for counting, and bad for timing: they take turns. So this chapter
 # counts messages and bytes, and times only what one process does. `Traffic` notes each collective that torch's
 # dispatcher sees, and calculates what a rank sends if a ring carries it (chapter 08): for an all-reduce 2 · (n − 1) /
 # n times the tensor. A ring's two halves are operations of their own. In an **all-gather** each rank brings a part,
@@ -141,9 +141,9 @@ if wrote:
     assert all(abs(written - 1.5) < 0.01 for _, written in times_sent["reduce-scatter"])
 
 # %% [markdown]
-# Two of three are as the formulas say. But gloo makes a reduce-scatter of an all-reduce, and each rank throws three
-# quarters of the result away: twice the bytes. So a formula is about an algorithm, and not about a library. What
-# follows gives the bytes of the formulas, and beside them what was written here.
+# An all-reduce and an all-gather write what the formulas say. But for a reduce-scatter, gloo writes as much as for an
+# all-reduce: twice the bytes. So a formula is about an algorithm, and not about a library. What follows gives the
+# bytes of the formulas, and beside them what was written here.
 #
 # ## 2. Placements
 #
@@ -173,7 +173,7 @@ guessed(
 
 # %% [markdown]
 # `Shard` cuts as `torch.chunk` does: as large as the first part for as long as there is something, and then nothing.
-# So sizes that the ranks divide are worth much. With others, some ranks wait for the largest piece.
+# So sizes that the ranks divide are worth much. With others, some pieces are smaller, or empty.
 #
 # ### What operations make of them
 #
@@ -217,7 +217,7 @@ guessed("lines with a message", guess, sum(bool(sent) for _, sent in made.values
 # %% [markdown]
 # **Why.** A product sums over the inner dimension. If that one is sharded on both sides, each rank has an addend:
 # `Partial`. Sums of addends are addends, so `+` needs nothing. But relu of a sum is not the sum of relus: first the
-# addends must be added up. And softmax over rows needs all rows.
+# addends must be added up. For a softmax over the rows, DTensor gathers all of them (less would do: exercise 2).
 
 # %%
 half = torch.tensor([1.0, -2.0])
@@ -285,7 +285,7 @@ print("first numbers that rank 2 received:", ranks.do(all_to_all)[2])
 assert ranks.do(all_to_all)[2] == [0, 1, 2, 3]
 
 # %% [markdown]
-# It does. So the detour is DTensor's, for any mesh of CPUs. What it does on GPUs no cell here can show.
+# It does. So the detour is DTensor's. What it does on GPUs no cell here can show.
 #
 # DTensor's page promises to "write distributed program as if it's a **single-device program**". Same numbers, then?
 
@@ -314,6 +314,7 @@ def dropped(seeds):
 
 error, found = ranks.do(program_there)[0], ranks.do(dropped, [1, 2, 3, 4])
 same, patterns, _ = found[0]
+assert "DTensor random operators may not have complete support" in ranks.log.read_text(encoding="utf-8")
 drawn = "no operation draws random numbers on CPUs"
 print(f"products, relu, softmax and a sum: off by {error:.0e}")
 print(f"dropout of 4 × 250 numbers: as on one device: {same}; different patterns among the four: {patterns}")
@@ -328,8 +329,10 @@ behaviour("F65", "Dropout with the same seed gives the numbers of one device.", 
 # ## 3. FSDP2: whole only while it computes
 #
 # `fully_shard` makes every parameter a DTensor with `Shard(0)`. Before a block computes, its weights are
-# all-gathered; then they are thrown away. The backward pass gathers them again, and a reduce-scatter gives each rank
-# its part of the summed gradients. Each rank has its own samples, as with DDP. Here is what we train:
+# all-gathered; then they are thrown away (but not those of the outermost module). The backward pass gathers them
+# again, and a reduce-scatter gives each rank its part of the summed gradients. Each rank has its own samples, as with
+# DDP. Here is what we train. (`two_steps`, in `parts/sharding.py`, makes a step and compares its gradients with those
+# of one process, then makes one more and counts.)
 
 # %%
 print(inspect.getsource(FeedForward))
@@ -385,8 +388,8 @@ fewer("F66", "bytes that a rank holds between two steps", without=in_all(ddp), f
 # ### What it sends
 #
 # The price is bytes. The tutorial says: "FSDP can be considered a decomposition of DDP's all-reduce into
-# reduce-scatter and all-gather operations" (*F67*). How many times what DDP sends in a step does FSDP2 send, by the
-# formulas?
+# reduce-scatter and all-gather operations" (*F67*). Then it would send as many bytes as DDP. How many times what DDP
+# sends in a step does FSDP2 send, by the formulas?
 
 # %%
 guess = ...
@@ -451,7 +454,7 @@ most = {way: max(sizes) for way, sizes in whole.items()}
 what = "bytes of weights that are whole at once"
 fewer("F68", what, without=most["the model alone"], following=most["each block"])
 traded = most["each block, kept"] > most["each block"] and kept["sent"] < sharded["sent"]
-behaviour("F73", "Weights that stay whole take more memory, and save a message.", traded)
+behaviour("F73", "Weights that stay whole take more memory, and save messages.", traded)
 
 # %% [markdown]
 # The model alone is one group: it is gathered at once, and held whole. (What is gathered ahead for the next block is not
@@ -497,7 +500,9 @@ def tensor_parallel(way, texts=8, places=16, hidden=512):
     with torch.no_grad(), Traffic() as forward:
         model(x)
     found = {"forward": forward.kinds, "kept": kept_for_backward(model, x)}
-    return found | two_steps(model, x, right, scale=1 / 4 if way == "sequence" else 1)
+    return found | two_steps(
+        model, x, right, scale=1 / 4 if way == "sequence" else 1
+    )  # a quarter of the mean
 
 
 parallel = {way: ranks.do(tensor_parallel, way)[0] for way in ("plain", "one input")}
@@ -531,7 +536,7 @@ assert parallel["plain"]["kinds"] == {"all_reduce": 12} and parallel["one input"
 #
 # ### When it sends more
 #
-# These messages know nothing of weights. They are as large as the activations, and grow with the texts. From how many
+# These messages hold activations and no weights, and grow with the texts. From how many
 # positions a step on (all texts together) does tensor parallel (with one input) send more than FSDP2 did?
 
 # %%
@@ -612,8 +617,9 @@ picture(*draw_pipelines(drawn))
 
 # %% [markdown]
 # The first rank is ready for its second microbatch when the last has none yet. For *p* ranks of equal speed and *m*
-# microbatches, (p − 1) / (m + p − 1) of the time is idle. GPipe's paper: "we found the bubble overhead to be
-# negligible when M ≥ 4 × K" (*F71*; *K* ranks). With 16 microbatches on our four: how many percent?
+# microbatches, (p − 1) / (m + p − 1) of the time is idle, where messages take none. GPipe's paper: "we found the
+# bubble overhead to be negligible when M ≥ 4 × K" (*F71*; *K* ranks). With 16 microbatches on our four: how many
+# percent?
 
 # %%
 guess = ...
@@ -653,7 +659,7 @@ few, many = (costs(Block(256, 512), texts[:number]).operations for number in (1,
 assert few == many and min(ideal, key=ideal.get) == COUNTS[-1]
 
 # %% [markdown]
-# **Why.** A pass has a price that does not shrink: its calls, and reading all weights. Taken away (the last column),
+# **Why.** A pass has a price that does not shrink: its calls. Taken away (the last column),
 # the most microbatches would win.
 #
 # ### The real one
@@ -706,8 +712,8 @@ assert all(one["off"] < 1e-3 for each in pipes.values() for one in each)
 assert [one["most"] for one in pipes["GPipe"]] == [8] * 4
 
 # %% [markdown]
-# The bubble is the same; only the memory differs. And a rank sends activations once, and gradients once, at a cut: no
-# sums, no weights.
+# In the simulation, where messages take no time, both have the same bubble; here only the memory differs. And a rank
+# sends activations once, and gradients once, at a cut: no sums, no weights.
 #
 # ### Which one sends less
 #
@@ -729,11 +735,10 @@ for name, sent, side in (("512 hidden numbers", wide, "when"), ("16 hidden numbe
 # %% [markdown]
 # ## 6. What hides behind what
 #
-# Bytes are not time. FSDP2's messages know early what they will be: the next block's weights do not depend on this
-# block's result. So they can travel meanwhile. Between processes on one machine there is nothing to see, because the
-# processors that compute carry the messages, too (chapter 08). So we pretend a link: a message takes its bytes /
-# bandwidth, in another thread that sleeps. Here it is as fast as the processor: the weights of a layer arrive in
-# about the time that a layer takes.
+# Bytes are not time. FSDP2's messages can leave early: the next block's weights do not depend on this block's result.
+# So they can travel meanwhile. Here the processors that compute carry the messages, too (chapter 08), so there is
+# little to see. So we pretend a link: a message takes its bytes / bandwidth, in another thread that sleeps. Here it
+# is as fast as the processor: the weights of a layer arrive in about the time that a layer takes.
 
 # %%
 LAYERS = [torch.randn(512, 512) / 512**0.5 for _ in range(8)]
@@ -784,7 +789,7 @@ compare(
 
 # %% [markdown]
 # **Why.** Waiting and computing take the longer of both instead of their sum; but the first message hides behind
-# nothing. Taken away (a link without time), nothing is gained.
+# nothing. Taken away (a link without time), hardly anything is gained.
 #
 # ## 7. Which one?
 #
@@ -802,11 +807,10 @@ for way, (sent, holds) in COUNTED.items():
     print(f"{way:16} sends {sent / 1e6:6.2f} MB a step, holds {holds / 1e6:6.2f} MB between two steps")
 
 # %% [markdown]
-# And on real links? The rest of this section is **calculated and not measured**: formulas that have just been
-# counted, the bandwidths of data sheets ([NVLink](https://www.nvidia.com/en-us/data-center/h100/) has 900 GB/s for
-# both directions together, 400 Gb/s InfiniBand and 100 and 10 Gb/s Ethernet say it in their names), and the
-# arithmetic that an H100 reached in this course's record (in TF32; with more of it, links must be faster in
-# proportion).
+# And on real links? The rest of this section is **calculated and not measured**: by the formulas of this chapter, the
+# bandwidths of data sheets ([NVLink](https://www.nvidia.com/en-us/data-center/h100/) has 900 GB/s for both directions
+# together, 400 Gb/s InfiniBand and 100 and 10 Gb/s Ethernet say it in their names), and the arithmetic that an H100
+# reached in this course's record (in TF32; with more of it, links must be faster in proportion).
 
 # %%
 record = Path("../data/gpu/nvidia-h100-80gb-hbm3.md").read_text(encoding="utf-8")
@@ -840,10 +844,12 @@ for positions in (8 * 1024, 8 * 16 * 1024):
         print(f"{way:27}" + "".join(f"{travel / work:19.0%} " for work, travel in shares))
 
 # %% [markdown]
-# Above 100 percent, no overlap can hide it. The model has 32 blocks, with weights in 16 bits; tensor parallel has
-# four all-reduces a block here, because a transformer's block has an attention part, too.
+# Above 100 percent, no overlap can hide it. Each GPU has a link of its own here, and the pipeline's bubble is left
+# out. The model has 32 blocks, with weights in 16 bits; tensor parallel has four all-reduces a block here, because a
+# transformer's block has an attention part, too.
 #
-# FSDP2 on 100 Gb/s Ethernet: from how many positions *for each GPU* on can its messages hide behind the arithmetic?
+# FSDP2 on 100 Gb/s Ethernet: from how many positions *for each GPU* on do its messages take no longer than the
+# arithmetic?
 
 # %%
 guess = ...
@@ -865,9 +871,8 @@ assert abs(travel / work - 7 / 8 * flops / bandwidth) < 1
 # %% [markdown]
 # **Why.** 6 operations for each weight and position against 3 times 2 bytes for each weight: the weights cancel. What
 # is left is operations a second / bytes a second, as in chapter 00's *limit*, but for the link. It does not depend on
-# the model, nor (nearly) on the number of GPUs. Tensor parallel is the other way round: its messages grow with the
-# positions as its arithmetic does, so more positions do not help, and only the width of the model does. So it stays
-# inside NVLink.
+# the model; of *n* GPUs it is (n − 1) / n. Tensor parallel is the other way round: its messages grow with the
+# positions as its arithmetic does, so more positions do not help it. In the table above, only NVLink is fast enough.
 #
 # ## Further
 #
@@ -897,8 +902,7 @@ guessed("times less kept", guess, tensor["kept"] / sequence["kept"], *lines)
 fewer("F70", "bytes kept for the backward pass", without=tensor["kept"], following=sequence["kept"])
 
 # %% [markdown]
-# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes. What is saved is the
-# norm's part and what stands beside the block. The input of the products must be whole in any case.
+# Each all-reduce became an all-gather and a reduce-scatter, so a ring sends the same bytes.
 #
 # ### Sizes that the ranks do not divide
 #
@@ -966,14 +970,14 @@ for early in (False, True):
 assert ranks.do(asked_for, False)[0] == [1, 2, 3, 4] and ranks.do(asked_for, True)[0] == [2, 3, 4, 4]
 
 # %% [markdown]
-# As it is, it asks for nothing early. On a GPU that is enough, [say its
+# In the forward pass, as it is, it asks for nothing early. On a GPU it need not, [say its
 # notes](https://docs.pytorch.org/docs/stable/notes/fsdp.html): gathers have a stream of their own, and overlap with
 # what was asked for before them. The second line changes the order itself. On a CPU there are no streams.
 #
 # ### 64 ranks without 64 processes
 #
-# The backend `"fake"` sends nothing, and says that all went well. Numbers are wrong, but counts are right. So one
-# process can count what a rank of 64 would send. How many times what DDP sends on 4 ranks does FSDP2 send on 64?
+# The backend `"fake"` sends nothing, and says that all went well. Numbers are wrong, but messages are the same. So
+# one process can count what a rank of 64 would send. How many times what FSDP2 sends on 4 ranks does it send on 64?
 
 # %%
 guess = ...
@@ -996,13 +1000,14 @@ for n in (4, 64):
         f"{n:2} ranks: {traffic.kinds}, {traffic.sent / 1e6:.2f} MB sent, {own / 1e6:.2f} MB of weights held"
     )
     dist.destroy_process_group()
-guessed("times what DDP sends on 4 ranks", guess, counted[64] / ddp["sent"])
+guessed("times what it sends on 4 ranks", guess, counted[64] / counted[4])
 
 # %%
 assert abs(counted[4] - sharded["sent"]) < 1
 
 # %% [markdown]
-# Memory shrinks with the ranks, bytes hardly grow. (What grows is the number of steps of the ring: chapter 08.)
+# Memory shrinks with the ranks; bytes grow as (n − 1) / n, to three times the weights at most. (The number of steps
+# of the ring grows, too: chapter 08.)
 #
 # ## Summary
 #
@@ -1013,13 +1018,14 @@ assert abs(counted[4] - sharded["sent"]) < 1
 # |---|---|---|
 # | a model that fits, and many samples | DDP | two thirds of FSDP2's bytes, behind the backward pass (chapter 08) |
 # | a model that fits, its optimiser does not | FSDP2, each block for itself | weights, gradients and means are shared out |
-# | room for the weights, a slow link | `reshard_after_forward=False` | one all-gather less |
+# | room for the weights, a slow link | `reshard_after_forward=False` | one all-gather less for each block |
 # | few positions for each GPU | tensor parallel, inside NVLink | its messages are activations |
 # | norms and residuals that fill the memory | `SequenceParallel` | the same bytes travel, and fewer are kept |
 # | a slow link between machines | a pipeline across it | activations at the cuts only |
 # | a bubble | more microbatches, measured | each pass has a price that does not shrink |
 # | a pipeline short of memory | 1F1B | a rank keeps one microbatch for each rank from itself to the last |
-# | a plan | counts on four ranks, or on `"fake"` ones | bytes do not need the hardware |
+# | a model that fits on no device | FSDP2; where its bytes take too long, a pipeline or tensor parallel beside it | the tables of section 7 |
+# | a plan | counts on four ranks, or on `"fake"` ones | messages can be counted without the hardware |
 
 # %%
 own = sum(psutil.Process(one["process"]).memory_full_info().uss for one in team)

@@ -34,7 +34,8 @@ from autograder import check, costs, race
 # - `placed`: a list with one pair for each gradient, at least one: its placement, and a list with each rank's piece.
 #   `"shard"`: the pieces are parts, cut along their first dimension; some may have no rows. `"replicate"`: each rank
 #   has the whole. `"partial"`: each piece is an addend of the gradient, with its shape.
-# - All pieces are of one floating-point type, on one device. There are the same number of ranks for all, at least one.
+# - All pieces are of one type, `float32` or `float64`, on one device; no square of them is too large or too small for
+#   it. There are the same number of ranks for all, at least one.
 # - returns: the root of the sum of the squares of all numbers of all gradients, each counted once: a tensor without
 #   dimensions, of that type, on that device.
 # - In the test with 8 ranks, the shards have 288 kB, and the given version makes them whole eight times. At most 30
@@ -153,12 +154,13 @@ race(norm, against=norm_slow, on=many_gradients, at_least={"cpu": 2}, points=2)
 #
 # - `pieces`: a list with each rank's scores, `(N, C_r)`, all of one floating-point type on one device; *N* is at
 #   least 1. The numbers of classes may differ, and be 0 on some ranks, not on all. A score may be minus infinity, but
-#   no row has only those.
+#   no row has only those, and no target has such a score.
 # - `targets`: `int64` of shape `(N,)`, on that device: a class, counted over all ranks.
 # - returns: a pair. First the mean cross-entropy, a tensor without dimensions of that type. Then a list: the gradient of
 #   the loss for each rank's scores, with their shape.
-# - Between ranks, only a few numbers for each row may travel. So: with *N* = 128 and 8 ranks with 1,000 classes each,
-#   where the gradients take 4.1 MB, at most 5.2 MB of new memory at once for all points. The given version has 16 MB.
+# - With ranks of their own, only a few numbers for each row would travel. Here, memory is what is tested: with *N* =
+#   128 and 8 ranks with 1,000 classes each, where the gradients take 4.1 MB, at most 5.2 MB of new memory at once for
+#   all points. The given version has 16 MB.
 
 
 # %% id="sharded_loss_given" role="given"
@@ -539,29 +541,32 @@ race(clock, against=clock_slow, on=a_long_step, at_least={"cpu": 8}, points=3)
 # Write `plan(blocks, ranks, positions, width, microbatches, bandwidth, flops, memory)`.
 #
 # - `blocks`: a list with one list for each block, at least one: its weights, each `(cut, rows, columns)`, whole
-#   numbers of at least 1. `cut` is what tensor parallel does with it: `"column"` cuts the rows (which are the outputs
-#   of an `nn.Linear`), `"row"` cuts the columns, `"none"` cuts nothing. A bias or a norm is `("none", size, 1)`. All
-#   is cut as `torch.chunk` cuts, also where PyTorch's tensor parallel would refuse.
+#   numbers of at least 1; a block has at least one weight. `cut` is what tensor parallel does with it: `"column"`
+#   cuts the rows (which are the outputs of an `nn.Linear`), `"row"` cuts the columns, `"none"` cuts nothing. A bias
+#   or a norm is `("none", size, 1)`. All is cut as `torch.chunk` cuts, also where PyTorch's tensor parallel would
+#   refuse.
 # - `ranks`, `positions`, `width`, `microbatches`: whole numbers, at least 1. All ranks together compute `positions`
 #   positions a step, and what goes from block to block has `width` numbers for each. `bandwidth` (bytes a second),
 #   `flops` (operations a second), `memory` (bytes for each rank): numbers above 0.
 # - returns: a dict. For each way a tuple `(sent, held, seconds)`: the bytes that the rank sends that sends most, the
 #   bytes that the rank holds that holds most (weight, gradient and two means of Adam, all in `float32`), and the
 #   seconds below. And `"best"`: the way that takes the fewest seconds of those that hold at most `memory` (the first
-#   of equals, in the order below), or `None`.
+#   of equals, in the order below), or `None`. Numbers are compared to within rounding.
 # - Of *n* ranks, an all-reduce of *b* bytes sends 2 (*n* - 1) / *n* · *b*, an all-gather or a reduce-scatter half of
 #   it. All weights together compute 6 operations for each weight and position; `work` is that, divided by `ranks` and
 #   `flops`; `travel` is `sent / bandwidth`.
 #   - `"DDP"`: one all-reduce of all gradients. Seconds: the longer of `work` and `travel`.
-#   - `"FSDP2"`: each weight has its rows cut. Two all-gathers and one reduce-scatter of every weight. All pieces are
-#     filled up to the size of the first one while they travel. Seconds: the longer of both.
+#   - `"FSDP2"`: each weight has its rows cut. Two all-gathers and one reduce-scatter of every weight. While they
+#     travel, all pieces are as large as the first one, filled up where they are not. Seconds: the longer of both.
 #   - `"tensor parallel"`: for each weight cut as `"row"`, two all-reduces of `positions · width` numbers (one
 #     forward, one backward). Seconds: the sum of both.
 #   - `"pipeline"`: the blocks, in their order, are cut over the ranks; ranks that get none take no part. Over each
-#     cut go `positions · width` numbers forward, and as many back. `work` is that of the stage with most weights,
-#     which has it to itself, times `(microbatches + stages - 1) / microbatches`. Seconds: the longer of both.
-# - For the chapter's model, 4 ranks and 128 positions it says what the chapter counted (with one input for `w1` and
-#   `w3`).
+#     cut go `positions · width` numbers forward, and as many back. So a rank between two others sends two such
+#     messages, with two stages each sends one, and one stage sends none. `work` is the 6 operations for the weights
+#     of the largest stage and all positions, divided by `flops` alone, times `(microbatches + stages - 1) /
+#     microbatches`. Seconds: the longer of both.
+# - For the chapter's model, 4 ranks and 128 positions it says what the chapter counted (of tensor parallel: in the
+#   row *one input*).
 # - In the race, with 32 blocks and 64 ranks: 40 times as fast as given for all points.
 
 
