@@ -15,7 +15,7 @@
 # - draw a pipeline, and say how much of it is idle, and why more microbatches do not always help,
 # - calculate from a link's bandwidth which way pays, before you rent it.
 #
-# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes,
+# **Time:** 55 minutes to read and run, 10 more for the part Further. **Needs:** CPU, four small processes,
 # torch 2.7 or later. Chapter 08 says what ranks, all-reduce and DDP are.
 #
 # **Claims tested:** *F64* "`Shard(src_dim)` -> `Shard(dst_dim)`: `all_to_all`"; *F65* "as if it's a single-device
@@ -220,8 +220,7 @@ guessed("lines with a message", guess, sum(bool(sent) for _, sent in made.values
 # addends must be added up. For a softmax over the rows, DTensor gathers all of them (less would do: exercise 2).
 
 # %%
-half = torch.tensor([1.0, -2.0])
-assert not torch.equal(half.relu().sum(), half.sum().relu())
+assert not torch.equal(torch.tensor([1.0, -2.0]).relu().sum(), torch.tensor([1.0, -2.0]).sum().relu())
 assert made["columns @ rows + columns @ rows"][1] == {} and made["(columns @ rows).relu()"][1]
 
 # %% [markdown]
@@ -374,9 +373,8 @@ def in_all(one):
 
 
 lines = [
-    f"{way:12} rank {rank}: " + ", ".join(f"{what} {size / 1e6:.2f} MB" for what, size in one["held"].items())
+    f"{way:12}: " + ", ".join(f"{what} {size / 1e6:.2f} MB" for what, size in each[0]["held"].items())
     for way, each in found.items()
-    for rank, one in list(enumerate(each))[:2]
 ]
 ddp, sharded, kept = (found[way][0] for way in found)
 guessed("times fewer bytes held", guess, in_all(ddp) / in_all(sharded), *lines)
@@ -631,15 +629,14 @@ guessed("percent idle", guess, 100 * bubbles[16], *lines)
 
 # %%
 assert all(abs(share - 3 / (n + 3)) < 1e-6 for n, share in bubbles.items())
-# "Negligible" is no number; we take a twentieth.
 behaviour(
     "F71", "With four times as many microbatches as ranks, less than a twentieth is idle.", bubbles[16] < 0.05
 )
 
 # %% [markdown]
-# (The paper's own reason is partly another: it computes forward passes again, and can do so in the bubble.) So take
-# more microbatches? The batch stays the same, so they become smaller. Of 1, 2, 4, 8, 16 and 32 microbatches: which
-# number gives the shortest step, with the times measured above?
+# (For "negligible" we took a twentieth. The paper's own reason is partly another: it computes forward passes again,
+# and can do so in the bubble.) So take more microbatches? The batch stays the same, so they become smaller. Of 1, 2,
+# 4, 8, 16 and 32 microbatches: which number gives the shortest step, with the times measured above?
 
 # %%
 guess = ...
