@@ -365,7 +365,7 @@ guess = ...
 
 # %%
 found = {way: ranks.do(data_parallel, way) for way in ("DDP", "FSDP2", "FSDP2, kept")}
-assert all(one["off"] < 1e-3 for each in found.values() for one in each)
+assert all(one["off"] < 1e-3 and one["held"] == each[0]["held"] for each in found.values() for one in each)
 
 
 def in_all(one):
