@@ -59,6 +59,7 @@ course_map(
         "project_19": "how a text goes on, as fast as you can",
         "20_serving": "batches, caches and guesses while users wait",
         "21_fewer_bits": "int8, int4 and float8: what they save, and what they cost",
+        "22_sharding": "a model cut over many ranks, its bytes counted",
     }
 )
 

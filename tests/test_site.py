@@ -154,7 +154,7 @@ def test_on_a_phone_nothing_fails_comes_from_elsewhere_scrolls_sideways_or_is_lo
             assert window.page.evaluate("document.documentElement.scrollHeight") <= 30 * 844
             window.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
             wide = "[...document.querySelectorAll('.text_html')].filter(o => o.scrollWidth > o.clientWidth)"
-            assert window.page.evaluate(f"{wide}.length") > 5
+            assert window.page.evaluate(f"{wide}.length") > 1
             assert window.page.evaluate(f"{wide}.every(o => getComputedStyle(o).overflowX == 'auto')")
 
 

@@ -92,6 +92,8 @@ def _interpreter(version: str) -> Path:
 @pytest.mark.parametrize("path", COURSE + SOLUTIONS, ids=lambda path: f"{path.parts[-2]}/{path.stem}.ipynb")
 @pytest.mark.parametrize("versions", VERSIONS)
 def test_a_notebook_runs(versions: str, path: Path, tmp_path: Path) -> None:
+    if versions == "oldest" and path == ROOT / "course/22_sharding.py":
+        pytest.skip("FSDP2 works on a CPU since torch 2.7, as the chapter's head says")
     ran = deepcopy(notebook(path))
     # The package comes from here, as it does from the clone on Colab.
     here = os.environ | {"PYTHONPATH": str(ROOT)}

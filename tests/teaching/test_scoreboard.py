@@ -70,7 +70,7 @@ def test_verdicts_follow_from_figures_and_from_what_notebooks_show(course: Path,
     assert holds["C3"].endswith("*The article's own code* is wrong.")
     page = scoreboard.section(found, Advice.HOLDS)
     assert "[**documented**](https://pytorch.org)" in page and "1 more: PyTorch has what they name" in page
-    said = "No GPU was measured yet. Of 102 claims 3 hold, 1 do not pay, "
+    said = "No GPU was measured yet. Of 112 claims 3 hold, 1 do not pay, "
     assert scoreboard.summary(found).startswith(said)
 
 
