@@ -58,6 +58,7 @@ course_map(
         "clinic_19": "ten pieces of code around language models, and where their time is",
         "project_19": "how a text goes on, as fast as you can",
         "20_serving": "batches, caches and guesses while users wait",
+        "clinic_22": "ten pieces of code around large models, and where their time is",
     }
 )
 
