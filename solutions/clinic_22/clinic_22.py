@@ -34,7 +34,7 @@ CAUSES = {
     "copied": "numbers are copied where a view would show them",
     "padding": "work is done on what only fills up to the longest",
     "table": "a large table is written out, of which only sums are wanted, and these can be had without it",
-    "whole": "the parts of all are brought together, where a rank needs only its own",
+    "whole": "all is brought together, or converted, before the part that is needed is taken",
     "type": "numbers are of a type in which this work is slow, where another type gives the same",
     "waiting": "Python waits for a number in each step, and decides by it what to do next",
 }
@@ -76,7 +76,7 @@ def few(inputs):
 # ## 1. `private_step`
 #
 # Learning that tells nothing of a single person (DP-SGD): no sample may have a gradient longer than a limit. Here: 64
-# samples of 96 numbers, layers of 96 × 64 and 64 × 10.
+# samples of 128 numbers, layers of 128 × 128 and 128 × 10.
 
 
 # %% id="private_step" role="given"
@@ -90,22 +90,21 @@ def private_step(first, second, samples, labels, limit):
     off = logits.softmax(dim=1) - F.one_hot(labels, logits.shape[1])
     back = (off @ second.T) * (hidden > 0)
 
-    of_first = torch.einsum("ni,no->nio", samples, back)
-    of_second = torch.einsum("ni,no->nio", hidden, off)
-    own = torch.cat([of_first.flatten(1), of_second.flatten(1)], dim=1)
-    lengths = own.norm(dim=1)
-    shorter = own * (limit / lengths.clamp(min=limit))[:, None]
-
-    sizes = first.numel(), second.numel()
-    sums = shorter.sum(dim=0).split(sizes)
-    return sums[0].view_as(first), sums[1].view_as(second), lengths
+    of_first = torch.einsum("ni,no->nio", samples, back).flatten(1)
+    of_second = torch.einsum("ni,no->nio", hidden, off).flatten(1)
+    both = torch.stack([of_first.norm(dim=1), of_second.norm(dim=1)])
+    lengths = both.norm(dim=0)
+    shares = (limit / lengths.clamp(min=limit))[:, None]
+    first_sum = of_first.mul_(shares).sum(dim=0).view_as(first)
+    second_sum = of_second.mul_(shares).sum(dim=0).view_as(second)
+    return first_sum, second_sum, lengths
 
 
 # %% id="private_step_inputs" role="given" jupyter={"source_hidden": true}
 def patients(generator, device, samples=64):
-    first = torch.randn(96, 64, generator=generator) / 10
-    second = torch.randn(64, 10, generator=generator) / 8
-    drawn = torch.randn(samples, 96, generator=generator)
+    first = torch.randn(128, 128, generator=generator) / 11
+    second = torch.randn(128, 10, generator=generator) / 11
+    drawn = torch.randn(samples, 128, generator=generator)
     return first, second, drawn, torch.randint(10, (samples,), generator=generator), 4.0
 
 
@@ -150,7 +149,7 @@ def one_layer(generator, device, inputs=32):
 # %% [markdown]
 # ## 3. `searchable`
 #
-# A search engine keeps a vector of each text. Here: 24 texts of 4 to 24 words, but one of 96; 128 numbers a word, two blocks.
+# A search engine keeps a vector of each text. Here: 24 texts of 4 to 24 words, but one of 128; 128 numbers a word, two blocks.
 
 
 # %% id="searchable" role="given"
@@ -180,9 +179,9 @@ def new_texts(generator, device, texts=24):
     shapes = (128, 128), (128, 256), (256, 128)
     blocks = [[torch.randn(*shape, generator=generator) / 12 for shape in shapes] for _ in range(2)]
     lengths = torch.randint(4, 25, (texts,), generator=generator)
-    lengths[texts // 2 : texts // 2 + 1] = 96
-    tokens = torch.randint(1_000, (texts, 96), generator=generator)
-    return embedding, blocks, tokens * (torch.arange(96) < lengths[:, None]), lengths
+    lengths[texts // 2 : texts // 2 + 1] = 128
+    tokens = torch.randint(1_000, (texts, 128), generator=generator)
+    return embedding, blocks, tokens * (torch.arange(128) < lengths[:, None]), lengths
 
 
 # %% [markdown]
@@ -265,13 +264,13 @@ def split_words(generator, device, positions=128):
 # %% [markdown]
 # ## 6. `shard_step`
 #
-# Each of eight ranks has an eighth of the weights and of what the optimiser keeps. The gradients of all ranks have come in.
-# Here: the step of one rank, 262,144 weights in all.
+# Each of 12 ranks has a twelfth of the weights and of what the optimiser keeps. The gradients of all ranks have come in.
+# Here: the step of one rank, 480,000 weights in all.
 
 
 # %% id="shard_step" role="given"
 def shard_step(rank, gradients, shard, momentum, rate=0.1, decay=0.01, limit=0.01):
-    """The rank's new weights and momentum; how long its part of the gradient was; and its change, per weight.
+    """The rank's new weights, its new momentum, and how long its part of the gradient was.
 
     gradients: of each rank, for all weights; they count equally. shard: those of this rank, which are as many as
     those of each other; momentum: likewise. No number of the gradient counts as more than limit.
@@ -280,20 +279,17 @@ def shard_step(rank, gradients, shard, momentum, rate=0.1, decay=0.01, limit=0.0
     total = gradients[0].clone()
     for gradient in gradients[1:]:
         total += gradient
-    mean = total / ranks
-    clipped = mean.clamp(-limit, limit)
-    own = clipped.chunk(ranks)[rank]
+    mean = total.div_(ranks).clamp_(-limit, limit)
+    own = mean.chunk(ranks)[rank]
 
     momentum = 0.9 * momentum + own
     moved = momentum + decay * shard
-    new = shard - rate * moved
-    change = (new - shard).abs().sum() / max(len(shard), 1)
-    return new, momentum, own.norm(), change
+    return shard - rate * moved, momentum, own.norm()
 
 
 # %% id="shard_step_inputs" role="given" jupyter={"source_hidden": true}
-def eight_ranks(generator, device, weights=32_768):
-    gradients = list(torch.randn(8, 8 * weights, generator=generator) / 50)
+def twelve_ranks(generator, device, weights=40_000):
+    gradients = list(torch.rand(12, 12 * weights, generator=generator) / 10 - 0.05)
     shard, momentum = torch.randn(2, weights, generator=generator) / 50
     return 5, gradients, shard, momentum
 
@@ -387,21 +383,20 @@ def half_texts(generator, device, texts=32):
 # ## 9. `attended`
 #
 # One more word for each text: it asks the keys and values of all words before. Two heads have them, eight heads ask. Here: 4
-# texts of up to 512 words, 64 numbers each.
+# texts of up to 1,024 words, 64 numbers each.
 
 
 # %% id="attended" role="given"
-def attended(x, weight, keys, values, lengths):
+def attended(x, weight, cache, lengths):
     """What each text's newest word has seen, and how much each head looks at a single place.
 
-    x: (texts, width); keys, values: (texts, groups, places, size), of which a text has used as many places as
-    its length; heads that ask are width / size, and neighbours among them share a group.
+    x: (texts, width); cache: keys and values, (2, texts, groups, places, size), of which a text has used as many
+    places as its length. Of the heads that ask, which are width / size, neighbours share a group.
     """
-    groups, places, size = keys.shape[1:]
+    groups, places, size = cache.shape[2:]
     asked = (x @ weight).unflatten(1, (weight.shape[1] // size, size))
     share = asked.shape[1] // groups
-    keys = keys.repeat_interleave(share, dim=1)
-    values = values.repeat_interleave(share, dim=1)
+    keys, values = cache.repeat_interleave(share, dim=2)
 
     scores = asked[:, :, None] @ keys.transpose(2, 3) / size**0.5
     unused = torch.arange(places) >= lengths[:, None]
@@ -414,47 +409,44 @@ def attended(x, weight, keys, values, lengths):
 def four_caches(generator, device, texts=4):
     x = torch.randn(texts, 512, generator=generator)
     weight = torch.randn(512, 512, generator=generator) / 16
-    keys, values = torch.randn(2, texts, 2, 512, 64, generator=generator)
-    return x, weight, keys, values, torch.randint(400, 513, (texts,), generator=generator)
+    cache = torch.randn(2, texts, 2, 1_024, 64, generator=generator)
+    return x, weight, cache, torch.randint(800, 1_025, (texts,), generator=generator)
 
 
 # %% [markdown]
-# ## 10. `int8_heads`
+# ## 10. `reranked`
 #
-# Weights and inputs in whole numbers of 8 bits, and exact sums of their products. Here: 4 rows, three layers of 256 × 256 that
-# read the same input.
+# Vectors of many texts are kept in 8 bits. A coarse search has found some candidates for each question; which are the best? Here:
+# 8,000 vectors of 128 numbers, 4 questions with 40 candidates each.
 
 
-# %% id="int8_heads" role="given"
-def int8_heads(x, layers, biases):
-    """What each layer gives for each row; and what rounding has changed in each row, relative to its length.
+# %% id="reranked" role="given"
+def reranked(codes, scales, questions, candidates, k):
+    """Of each question's candidates the k best, by their cosines; these; and how far the first is ahead of the last.
 
-    layers: of each, its codes, int8 from −127 to 127, (inputs, outputs), and a scale for each output. A row of x
-    gets a scale of its own, so that its largest number becomes 127.
+    codes: int8, (texts, groups, numbers in a group); scales: of each group; candidates: numbers of texts,
+    (questions, candidates), without order.
     """
-    largest = x.abs().amax(dim=1, keepdim=True)
-    steps = largest.clamp(min=1e-8) / 127
-    rows = (x / steps).round().to(torch.int8)
-    lost = (rows * steps - x).norm(dim=1) / x.norm(dim=1).clamp(min=1e-8)
+    vectors = codes.float().mul_(scales[:, :, None]).flatten(1)
+    lengths = vectors.norm(dim=1)
+    asked = F.normalize(questions, dim=1)
 
-    found = []
-    for (codes, scales), bias in zip(layers, biases, strict=True):
-        # 8 bits would overflow: a product may have 14 of them, and a sum more.
-        sums = rows.int() @ codes.int()
-        found.append(sums * steps * scales + bias)
-    return torch.stack(found), lost
+    chosen = vectors[candidates]
+    products = (chosen @ asked[:, :, None])[:, :, 0]
+    cosines = products / lengths[candidates].clamp(min=1e-6)
+    best = cosines.topk(k, dim=1)
+    texts = candidates.gather(1, best.indices)
+    ahead = best.values[:, 0] - best.values[:, -1]
+    return texts, best.values, ahead
 
 
-# %% id="int8_heads_inputs" role="given" jupyter={"source_hidden": true}
-def four_rows(generator, device, rows=4):
-    codes = torch.randint(-127, 128, (3, 256, 256), generator=generator, dtype=torch.int8)
-    scales = 0.001 + torch.rand(3, 256, generator=generator) / 1_000
-    layers = list(zip(codes, scales, strict=True))
-    x = torch.randint(-126, 127, (rows, 256), generator=generator) + 0.8 * torch.rand(
-        rows, 256, generator=generator
-    )
-    x = torch.cat([x[:, :-1] - 0.4, torch.full((rows, 1), 127.0)], dim=1)  # no number lies between two codes
-    return x / 64, layers, list(torch.randn(3, 256, generator=generator))
+# %% id="reranked_inputs" role="given" jupyter={"source_hidden": true}
+def some_questions(generator, device, questions=4):
+    codes = torch.randint(-127, 128, (8_000, 4, 32), generator=generator, dtype=torch.int8)
+    scales = 0.001 + torch.rand(8_000, 4, generator=generator) / 100
+    asked = torch.randn(questions, 128, generator=generator)
+    candidates = torch.rand(questions, 8_000, generator=generator).argsort(dim=1)[:, :40]
+    return codes, scales, asked, candidates, 5
 
 
 # %% [markdown]
@@ -474,7 +466,7 @@ def four_rows(generator, device, rows=4):
 
 # %% id="pieces" role="given"
 first = private_step, rounded, searchable, tagged, vocabulary_loss
-second = shard_step, silent_units, written, attended, int8_heads
+second = shard_step, silent_units, written, attended, reranked
 PIECES = {piece.__name__: piece for piece in first + second}
 
 
@@ -486,7 +478,7 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "private_step": ('of_first = torch.einsum("ni,no->nio", samples, back)', "table", 5),
+        "private_step": ('of_first = torch.einsum("ni,no->nio", samples, back).flatten(1)', "table", 5),
         "rounded": ("", "nothing", 1),
         "searchable": ("x = embedding[tokens]", "padding", 4),
         "tagged": ("for number, sentence in enumerate(scores):", "small pieces", 6),
@@ -494,8 +486,8 @@ def diagnosis():
         "shard_step": ("total += gradient", "whole", 4),
         "silent_units": ("answers = opened(network)(batch.flatten(1))", "recorded", 4),
         "written": ("", "nothing", 1),
-        "attended": ("keys = keys.repeat_interleave(share, dim=1)", "copied", 4),
-        "int8_heads": ("sums = rows.int() @ codes.int()", "type", 5),
+        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "copied", 4),
+        "reranked": ("vectors = codes.float().mul_(scales[:, :, None]).flatten(1)", "whole", 4),
     }
     ### END SOLUTION
 
@@ -541,15 +533,14 @@ truth = {
     "silent_units": ("recorded", 4),
     "written": ("nothing", 1),
     "attended": ("copied", 4),
-    "int8_heads": ("type", 5),
+    "reranked": ("whole", 4),
 }
 places = """
-private_step: of_first = torch.einsum("ni,no->nio", samples, back)
-private_step: of_second = torch.einsum("ni,no->nio", hidden, off)
-private_step: own = torch.cat([of_first.flatten(1), of_second.flatten(1)], dim=1)
-private_step: lengths = own.norm(dim=1)
-private_step: shorter = own * (limit / lengths.clamp(min=limit))[:, None]
-private_step: sums = shorter.sum(dim=0).split(sizes)
+private_step: of_first = torch.einsum("ni,no->nio", samples, back).flatten(1)
+private_step: of_second = torch.einsum("ni,no->nio", hidden, off).flatten(1)
+private_step: both = torch.stack([of_first.norm(dim=1), of_second.norm(dim=1)])
+private_step: first_sum = of_first.mul_(shares).sum(dim=0).view_as(first)
+private_step: second_sum = of_second.mul_(shares).sum(dim=0).view_as(second)
 rounded:
 searchable: x = embedding[tokens]
 searchable: asked = x @ query
@@ -565,16 +556,16 @@ vocabulary_loss:
 shard_step: total = gradients[0].clone()
 shard_step: for gradient in gradients[1:]:
 shard_step: total += gradient
-shard_step: mean = total / ranks
-shard_step: clipped = mean.clamp(-limit, limit)
-shard_step: own = clipped.chunk(ranks)[rank]
+shard_step: mean = total.div_(ranks).clamp_(-limit, limit)
+shard_step: own = mean.chunk(ranks)[rank]
 silent_units: answers = opened(network)(batch.flatten(1))
 silent_units: found = fx.symbolic_trace(network)
 silent_units: found.recompile()
 written:
-attended: keys = keys.repeat_interleave(share, dim=1)
-attended: values = values.repeat_interleave(share, dim=1)
-int8_heads: sums = rows.int() @ codes.int()
+attended: keys, values = cache.repeat_interleave(share, dim=2)
+reranked: vectors = codes.float().mul_(scales[:, :, None]).flatten(1)
+reranked: lengths = vectors.norm(dim=1)
+reranked: chosen = vectors[candidates]
 """
 said = {name: tidy(f"{name}: {line}") for name, (line, _, _) in diagnosis().items() if name in truth}
 right = [name for name, place in said.items() if place in places.splitlines()]
@@ -784,24 +775,23 @@ def shard_step_mended(rank, gradients, shard, momentum, rate=0.1, decay=0.01, li
     mean = sum(gradient.chunk(ranks)[rank] for gradient in gradients) / ranks
     own = mean.clamp(-limit, limit)
     momentum = 0.9 * momentum + own
-    new = shard - rate * (momentum + decay * shard)
-    return new, momentum, own.norm(), (new - shard).abs().sum() / max(len(shard), 1)
+    return shard - rate * (momentum + decay * shard), momentum, own.norm()
     ### END SOLUTION
 
 
 # %% id="shard_step_mended_check" role="test"
-check(shard_step_mended, like=shard_step, on=eight_ranks, points=0.0625)
+check(shard_step_mended, like=shard_step, on=twelve_ranks, points=0.0625)
 
 # %% id="shard_step_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(shard_step_mended, like=shard_step, on=few(eight_ranks), points=0.0625)
+check(shard_step_mended, like=shard_step, on=few(twelve_ranks), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="shard_step_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(shard_step_mended, against=shard_step, on=eight_ranks, at_least={"cpu": 2}, points=0.875)
+race(shard_step_mended, against=shard_step, on=twelve_ranks, at_least={"cpu": 2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -874,8 +864,9 @@ check(written_mended, like=written, on=[half_texts, half_texts], points=0.875)
 
 
 # %% id="attended_mended" role="answer"
-def attended_mended(x, weight, keys, values, lengths):
+def attended_mended(x, weight, cache, lengths):
     ### BEGIN SOLUTION
+    keys, values = cache
     groups, places, size = keys.shape[1:]
     asked = (x @ weight).unflatten(1, (groups, weight.shape[1] // size // groups, size))
     scores = asked @ keys.transpose(2, 3) / size**0.5
@@ -901,39 +892,36 @@ race(attended_mended, against=attended, on=four_caches, at_least={"cpu": 2}, poi
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ### `int8_heads`
+# ### `reranked`
 #
 # *Easy, 4 minutes.*
 
 
-# %% id="int8_heads_mended" role="answer"
-def int8_heads_mended(x, layers, biases):
+# %% id="reranked_mended" role="answer"
+def reranked_mended(codes, scales, questions, candidates, k):
     ### BEGIN SOLUTION
-    steps = x.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
-    rows = (x / steps).round()
-    lost = (rows * steps - x).norm(dim=1) / x.norm(dim=1).clamp(min=1e-8)
-
-    found = []
-    for (codes, scales), bias in zip(layers, biases, strict=True):
-        # float32 is exact below 2 ** 24, and 256 products of 127 * 127 stay below.
-        found.append((rows @ codes.float()) * steps * scales + bias)
-    return torch.stack(found), lost
+    asked = F.normalize(questions, dim=1)
+    chosen = (codes[candidates].float() * scales[candidates][..., None]).flatten(2)
+    products = (chosen @ asked[:, :, None])[:, :, 0]
+    best = (products / chosen.norm(dim=2).clamp(min=1e-6)).topk(k, dim=1)
+    texts = candidates.gather(1, best.indices)
+    return texts, best.values, best.values[:, 0] - best.values[:, -1]
     ### END SOLUTION
 
 
-# %% id="int8_heads_mended_check" role="test"
-check(int8_heads_mended, like=int8_heads, on=four_rows, points=0.0625)
+# %% id="reranked_mended_check" role="test"
+check(reranked_mended, like=reranked, on=some_questions, points=0.0625)
 
-# %% id="int8_heads_mended_edges" role="test"
+# %% id="reranked_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(int8_heads_mended, like=int8_heads, on=few(four_rows), points=0.0625)
+check(reranked_mended, like=reranked, on=few(some_questions), points=0.0625)
 ### END HIDDEN TESTS
 
-# %% id="int8_heads_mended_hidden" role="test"
+# %% id="reranked_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(int8_heads_mended, against=int8_heads, on=four_rows, at_least={"cpu": 2.5}, points=0.875)
+race(reranked_mended, against=reranked, on=some_questions, at_least={"cpu": 2}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_gains" role="test" points=5

@@ -27,24 +27,28 @@ def diagnosis():
         "shard_step": ("momentum = 0.9 * momentum + own", "growing", 30),
         "silent_units": ("for batch in batches:", "small pieces", 30),
         "written": ("if done.all().item():", "waiting", 2),
-        "attended": ("values = values.repeat_interleave(share, dim=1)", "repeated", 30),
-        "int8_heads": ("rows = (x / steps).round().to(torch.int8)", "copied", 30),
+        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "repeated", 30),
+        "reranked": ("texts = candidates.gather(1, best.indices)", "copied", 30),
     }
 
 
 # %% diagnosis wrong_causes form=1 lines=20 causes=4.5 gains=1.5
 def diagnosis():
     return {
-        "private_step": ('of_second = torch.einsum("ni,no->nio", hidden, off)', "small pieces", 50),
+        "private_step": (
+            'of_second = torch.einsum("ni,no->nio", hidden, off).flatten(1)',
+            "small pieces",
+            50,
+        ),
         "rounded": ("", "nothing", 1),
         "searchable": ("x = x + F.gelu(x @ widen) @ narrow", "repeated", 50),
         "tagged": ("best, origin = (reached[:, None] + moves).max(dim=0)", "table", 50),
         "vocabulary_loss": ("", "nothing", 1),
-        "shard_step": ("own = clipped.chunk(ranks)[rank]", "copied", 50),
+        "shard_step": ("own = mean.chunk(ranks)[rank]", "copied", 50),
         "silent_units": ("found = fx.symbolic_trace(network)", "repeated", 50),
         "written": ("", "nothing", 1),
-        "attended": ("keys = keys.repeat_interleave(share, dim=1)", "growing", 50),
-        "int8_heads": ("sums = rows.int() @ codes.int()", "small pieces", 50),
+        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "growing", 50),
+        "reranked": ("chosen = vectors[candidates]", "copied", 50),
     }
 
 
@@ -54,8 +58,8 @@ def diagnosis():
         "written": ("", "nothing", 1),
         "searchable": ("asked  = x @ query", "padding", 4),
         "tagged": ("reached = best + word", "small pieces", 6),
-        "shard_step": ("mean = total / ranks", "whole", 4),
-        "attended": ("values = values.repeat_interleave(share, dim=1)", "copied", 4),
+        "shard_step": ("mean = total.div_(ranks).clamp_(-limit, limit)", "whole", 4),
+        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "copied", 4),
     }
 
 
@@ -155,8 +159,7 @@ def shard_step_mended(rank, gradients, shard, momentum, rate=0.1, decay=0.01, li
     own = torch.stack([gradient.chunk(len(gradients))[rank] for gradient in gradients])
     own = own.mean(dim=0).clamp(-limit, limit)
     momentum = 0.9 * momentum + own
-    new = shard - rate * (momentum + decay * shard)
-    return new, momentum, own.norm(), (new - shard).abs().sum() / max(len(shard), 1)
+    return shard - rate * (momentum + decay * shard), momentum, own.norm()
 
 
 # %% shard_step_mended wrong_own_gradient check=0 edges=0.0625 hidden=0
@@ -208,21 +211,22 @@ def attended_mended(*inputs):
 
 
 # %% attended_mended wrong_other_groups check=0 edges=0 hidden=0
-def attended_mended(x, weight, keys, values, lengths):
-    return attended(x, weight, keys.flip(1), values.flip(1), lengths)
+def attended_mended(x, weight, cache, lengths):
+    return attended(x, weight, cache.flip(2), lengths)
 
 
-# %% int8_heads_mended as_is check=0.0625 edges=0.0625 hidden=0
-def int8_heads_mended(*inputs):
-    return int8_heads(*inputs)
+# %% reranked_mended as_is check=0.0625 edges=0.0625 hidden=0
+def reranked_mended(*inputs):
+    return reranked(*inputs)
 
 
-# %% int8_heads_mended wrong_in_8_bits check=0 edges=0 hidden=0
-def int8_heads_mended(x, layers, biases):
-    steps = x.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
-    rows = (x / steps).round().to(torch.int8)
-    lost = (rows * steps - x).norm(dim=1) / x.norm(dim=1).clamp(min=1e-8)
-    found = [
-        (rows @ codes) * steps * scales + bias for (codes, scales), bias in zip(layers, biases, strict=True)
-    ]
-    return torch.stack(found), lost
+# %% reranked_mended only_those_asked_for check=0.0625 edges=0.0625 hidden=0.875
+def reranked_mended(codes, scales, questions, candidates, k):
+    used, places = candidates.unique(return_inverse=True)
+    texts, cosines, ahead = reranked(codes[used], scales[used], questions, places, k)
+    return used[texts], cosines, ahead
+
+
+# %% reranked_mended wrong_without_scales check=0 edges=0 hidden=0
+def reranked_mended(codes, scales, questions, candidates, k):
+    return reranked(codes, torch.ones_like(scales), questions, candidates, k)
