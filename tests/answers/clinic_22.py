@@ -12,7 +12,7 @@ def diagnosis():
 def diagnosis():
     return dict.fromkeys(PIECES, ("for", "small pieces", 30)) | {
         "tagged": ("for number, sentence in enumerate(scores):", "small pieces", 30),
-        "shard_step": ("for gradient in gradients[1:]:", "small pieces", 30),
+        "shard_step": ("mean = torch.stack(gradients).mean(dim=0)", "small pieces", 30),
     }
 
 
@@ -44,7 +44,7 @@ def diagnosis():
         "searchable": ("x = x + F.gelu(x @ widen) @ narrow", "repeated", 50),
         "tagged": ("best, origin = (reached[:, None] + moves).max(dim=0)", "table", 50),
         "vocabulary_loss": ("", "nothing", 1),
-        "shard_step": ("own = mean.chunk(ranks)[rank]", "copied", 50),
+        "shard_step": ("own = mean.chunk(len(gradients))[rank]", "copied", 50),
         "silent_units": ("found = fx.symbolic_trace(network)", "repeated", 50),
         "written": ("", "nothing", 1),
         "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "growing", 50),
@@ -58,7 +58,7 @@ def diagnosis():
         "written": ("", "nothing", 1),
         "searchable": ("asked  = x @ query", "padding", 4),
         "tagged": ("reached = best + word", "small pieces", 6),
-        "shard_step": ("mean = total.div_(ranks).clamp_(-limit, limit)", "whole", 4),
+        "shard_step": ("mean = mean.clamp_(-limit, limit)", "whole", 4),
         "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "copied", 4),
     }
 
@@ -154,10 +154,12 @@ def shard_step_mended(*inputs):
     return shard_step(*inputs)
 
 
-# %% shard_step_mended stacked_slices check=0.0625 edges=0.0625 hidden=0.875
+# %% shard_step_mended slices_added_up check=0.0625 edges=0.0625 hidden=0.875
 def shard_step_mended(rank, gradients, shard, momentum, rate=0.1, decay=0.01, limit=0.01):
-    own = torch.stack([gradient.chunk(len(gradients))[rank] for gradient in gradients])
-    own = own.mean(dim=0).clamp(-limit, limit)
+    own = torch.zeros_like(shard)
+    for gradient in gradients:
+        own += gradient.chunk(len(gradients))[rank]
+    own = own.div_(len(gradients)).clamp_(-limit, limit)
     momentum = 0.9 * momentum + own
     return shard - rate * (momentum + decay * shard), momentum, own.norm()
 
@@ -210,9 +212,9 @@ def attended_mended(*inputs):
     return attended(*inputs)
 
 
-# %% attended_mended wrong_other_groups check=0 edges=0 hidden=0
-def attended_mended(x, weight, cache, lengths):
-    return attended(x, weight, cache.flip(2), lengths)
+# %% attended_mended wrong_other_heads check=0 edges=0 hidden=0
+def attended_mended(queries, cache, lengths):
+    return attended(queries.flip(1), cache, lengths)
 
 
 # %% reranked_mended as_is check=0.0625 edges=0.0625 hidden=0
