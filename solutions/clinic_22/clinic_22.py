@@ -379,39 +379,38 @@ def half_texts(generator, device, texts=32):
 # %% [markdown]
 # ## 9. `attended`
 #
-# One more word for each text: in each layer it asks the keys and values of all words before. One head has them, 32 heads ask.
-# Here: six layers, 2 texts of up to 128 words, 64 numbers each.
+# One more word for each text: in each layer it asks the keys and values of all words before. One head has them, 48 heads ask.
+# Here: four layers, 2 texts of up to 128 words, 64 numbers each.
 
 
 # %% id="attended" role="given"
-def in_layer(queries, cache, unused):
-    """What each head has seen, and the weights of all places; unused places have none."""
+def in_layer(queries, cache, used):
+    """What each head sees at the places that are used."""
     share = queries.shape[1] // cache.shape[2]
     keys, values = cache.repeat_interleave(share, dim=2)
-    scores = queries[:, :, None] @ keys.transpose(2, 3) / queries.shape[2] ** 0.5
-    weights = scores.masked_fill(unused[:, None, None], -torch.inf).softmax(dim=3)
-    return (weights @ values)[:, :, 0], weights[:, :, 0]
+    seen = F.scaled_dot_product_attention(queries[:, :, None], keys, values, attn_mask=used[:, None, None])
+    return seen[:, :, 0]
 
 
 def attended(queries, caches, lengths):
-    """What the newest word of each text has seen in each layer, and how much each head looks at a single place.
+    """What the newest word of each text sees in each layer, and how far that lies from the mean of its heads.
 
-    queries: of each layer, (texts, heads, size); caches: of each layer the keys and values, (2, texts, groups,
-    places, size), of which a text has used as many places as its length. Neighbours among heads share a group.
+    queries: (layers, texts, heads, size); caches: keys and values, (layers, 2, texts, groups, places, size), of
+    which a text has used as many places as its length. Neighbours among the heads share a group.
     """
-    unused = torch.arange(caches[0].shape[3]) >= lengths[:, None]
-    found, most = [], []
+    used = torch.arange(caches.shape[4]) < lengths[:, None]
+    found, apart = [], []
     for asked, cache in zip(queries, caches, strict=True):
-        seen, weights = in_layer(asked, cache, unused)
+        seen = in_layer(asked, cache, used)
         found.append(seen)
-        most.append(weights.amax(dim=2))
-    return torch.stack(found), torch.stack(most)
+        apart.append((seen - seen.mean(dim=1, keepdim=True)).norm(dim=2))
+    return torch.stack(found), torch.stack(apart)
 
 
 # %% id="attended_inputs" role="given" jupyter={"source_hidden": true}
-def six_layers(generator, device, texts=2):
-    queries = list(torch.randn(6, texts, 32, 64, generator=generator))
-    caches = list(torch.randn(6, 2, texts, 1, 128, 64, generator=generator))
+def four_layers(generator, device, texts=2):
+    queries = torch.randn(4, texts, 48, 64, generator=generator)
+    caches = torch.randn(4, 2, texts, 1, 128, 64, generator=generator)
     return queries, caches, torch.randint(90, 129, (texts,), generator=generator)
 
 
@@ -865,32 +864,33 @@ check(written_mended, like=written, on=[half_texts, half_texts], points=0.875)
 # %% id="attended_mended" role="answer"
 def attended_mended(queries, caches, lengths):
     ### BEGIN SOLUTION
-    unused = torch.arange(caches[0].shape[3]) >= lengths[:, None]
-    found, most = [], []
+    used = torch.arange(caches.shape[4]) < lengths[:, None]
+    found, apart = [], []
     for asked, (keys, values) in zip(queries, caches, strict=True):
-        groups, size = keys.shape[1], keys.shape[3]
+        groups = keys.shape[1]
         together = asked.unflatten(1, (groups, asked.shape[1] // groups))
-        scores = together @ keys.transpose(2, 3) / size**0.5
-        weights = scores.masked_fill(unused[:, None, None], -torch.inf).softmax(dim=3)
-        found.append((weights @ values).flatten(1, 2))
-        most.append(weights.amax(dim=3).flatten(1))
-    return torch.stack(found), torch.stack(most)
+        seen = F.scaled_dot_product_attention(together, keys, values, attn_mask=used[:, None, None]).flatten(
+            1, 2
+        )
+        found.append(seen)
+        apart.append((seen - seen.mean(dim=1, keepdim=True)).norm(dim=2))
+    return torch.stack(found), torch.stack(apart)
     ### END SOLUTION
 
 
 # %% id="attended_mended_check" role="test"
-check(attended_mended, like=attended, on=six_layers, points=0.0625)
+check(attended_mended, like=attended, on=four_layers, points=0.0625)
 
 # %% id="attended_mended_edges" role="test"
 # Hidden test: none and one, 0.0625 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-check(attended_mended, like=attended, on=few(six_layers), points=0.0625)
+check(attended_mended, like=attended, on=few(four_layers), points=0.0625)
 ### END HIDDEN TESTS
 
 # %% id="attended_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(attended_mended, against=attended, on=six_layers, at_least={"cpu": 1.8}, points=0.875)
+race(attended_mended, against=attended, on=four_layers, at_least={"cpu": 1.8}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]

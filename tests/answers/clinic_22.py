@@ -214,7 +214,7 @@ def attended_mended(*inputs):
 
 # %% attended_mended wrong_other_heads check=0 edges=0 hidden=0
 def attended_mended(queries, caches, lengths):
-    return attended([asked.flip(1) for asked in queries], caches, lengths)
+    return attended(queries.flip(2), caches, lengths)
 
 
 # %% reranked_mended as_is check=0.0625 edges=0.0625 hidden=0
