@@ -479,15 +479,15 @@ def tidy(line):
 def diagnosis():
     ### BEGIN SOLUTION
     return {
-        "private_step": ('of_first = torch.einsum("ni,no->nio", samples, back).flatten(1)', "table", 3.6),
+        "private_step": ('of_first = torch.einsum("ni,no->nio", samples, back).flatten(1)', "table", 3.5),
         "rounded": ("", "nothing", 1),
         "searchable": ("x = embedding[tokens]", "padding", 3.7),
-        "tagged": ("for number, sentence in enumerate(scores):", "small pieces", 5.3),
+        "tagged": ("for number, sentence in enumerate(scores):", "small pieces", 5.2),
         "vocabulary_loss": ("", "nothing", 1),
-        "shard_step": ("mean = torch.stack(gradients).mean(dim=0)", "whole", 4),
-        "silent_units": ("answers = opened(network)(batch.flatten(1))", "recorded", 5.3),
+        "shard_step": ("mean = torch.stack(gradients).mean(dim=0)", "whole", 3.3),
+        "silent_units": ("answers = opened(network)(batch.flatten(1))", "recorded", 5.2),
         "written": ("", "nothing", 1),
-        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "copied", 4),
+        "attended": ("keys, values = cache.repeat_interleave(share, dim=2)", "copied", 4.2),
         "reranked": ("vectors = codes.to(scales.dtype).mul_(scales[:, :, None]).flatten(1)", "whole", 4.2),
     }
     ### END SOLUTION
@@ -525,15 +525,15 @@ check(form, like=good_form, on=no_inputs, points=1)
 ### BEGIN HIDDEN TESTS
 # Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
 truth = {
-    "private_step": ("table", 3.6),
+    "private_step": ("table", 3.5),
     "rounded": ("nothing", 1),
     "searchable": ("padding", 3.7),
-    "tagged": ("small pieces", 5.3),
+    "tagged": ("small pieces", 5.2),
     "vocabulary_loss": ("nothing", 1),
-    "shard_step": ("whole", 4),
-    "silent_units": ("recorded", 5.3),
+    "shard_step": ("whole", 3.3),
+    "silent_units": ("recorded", 5.2),
     "written": ("nothing", 1),
-    "attended": ("copied", 4),
+    "attended": ("copied", 4.2),
     "reranked": ("whole", 4.2),
 }
 places = """
@@ -789,7 +789,7 @@ check(shard_step_mended, like=shard_step, on=few(six_ranks), points=0.0625)
 # %% id="shard_step_mended_hidden" role="test"
 # Hidden test: 0.875 points, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-race(shard_step_mended, against=shard_step, on=six_ranks, at_least={"cpu": 1.7}, points=0.875)
+race(shard_step_mended, against=shard_step, on=six_ranks, at_least={"cpu": 1.5}, points=0.875)
 ### END HIDDEN TESTS
 
 # %% [markdown]
