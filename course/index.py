@@ -60,6 +60,7 @@ course_map(
         "20_serving": "batches, caches and guesses while users wait",
         "21_fewer_bits": "int8, int4 and float8: what they save, and what they cost",
         "22_sharding": "a model cut over many ranks, its bytes counted",
+        "clinic_22": "ten pieces of code around large models, and where their time is",
     }
 )
 

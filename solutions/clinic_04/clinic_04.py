@@ -15,8 +15,6 @@
 # 51 points, about 85 minutes.
 
 # %% id="setup" role="given"
-import linecache
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -24,6 +22,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from autograder import check, costs, race
+from autograder.judging.clinic import readable, right_causes, right_gains, right_lines
 
 CAUSES = {
     "nothing": "no single change would make it 1.5 times as fast",
@@ -468,10 +467,6 @@ PIECES = {
 }
 
 
-def tidy(line):
-    return " ".join(line.split())
-
-
 # %% id="diagnosis" role="answer"
 def diagnosis():
     ### BEGIN SOLUTION
@@ -492,21 +487,7 @@ def diagnosis():
 
 # %% id="diagnosis_form" role="test"
 def form():
-    found = {}
-    for name, (line, cause, gain) in diagnosis().items():
-        cell = linecache.getlines(PIECES[name].__code__.co_filename) if name in PIECES else []
-        there = [tidy(line) for line in cell].count(tidy(line)) if cell else 1
-        if cause not in CAUSES:
-            found[name] = "its cause is no word of CAUSES"
-        elif cause == "nothing":
-            found[name] = (
-                "fine" if (line, gain) == ("", 1) else "with nothing wrong, it has no line, and gains 1"
-            )
-        elif there != 1:
-            found[name] = f"its line is there {there} times"
-        else:
-            found[name] = "fine" if gain >= 1 else "what is mended is not slower than before"
-    return found
+    return readable(diagnosis(), PIECES, CAUSES)
 
 
 def good_form():
@@ -522,57 +503,47 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% id="diagnosis_lines" role="test" points=20
 # Hidden test: the lines, 2 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-lines = {
-    "backtest": ["signal = features[days] @ weight", "days = torch.arange(start, stop)"],
-    "train_epoch": [""],
-    "activity_batches": ["return torch.tensor(window.tolist()), int(activity)"],
-    "outlier_scores": [
-        "centred = features - torch.from_numpy(mean)",
-        "precision = torch.from_numpy(precision)",
-        "squares = (centred @ precision * centred).sum(dim=1)",
-    ],
-    "confusion_report": [
-        "table[truth, guess] += 1",
-        "for truth, guess in zip(labels, predicted, strict=True):",
-    ],
-    "tune_head": [
-        "features = backbone(images.flatten(1))",
-        "backbone = Backbone(weights).eval()",
-        "self.weights = nn.ParameterList(weights)",
-        "x = F.relu(x @ weight)",
-        "loss.backward()",
-    ],
-    "training_crops": [
-        "image = (image.float() / 255 - mean) / std",
-        "batch[i] = image[:, top : top + side, left : left + side]",
-    ],
-    "clip_loss": [""],
-    "recall_at_k": ["candidates = F.normalize(gallery @ projection, dim=1)"],
-    "predict": ["probabilities = torch.cat([probabilities, scores.softmax(dim=1)])"],
+# Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
+truth = {
+    "backtest": ("copied", 2.8),
+    "train_epoch": ("nothing", 1),
+    "activity_batches": ("lists", 12.5),
+    "outlier_scores": ("float64", 2.2),
+    "confusion_report": ("one by one", 14.5),
+    "tune_head": ("graph", 2.2),
+    "training_crops": ("unused", 10.3),
+    "clip_loss": ("nothing", 1),
+    "recall_at_k": ("repeated", 5.9),
+    "predict": ("growing", 3.1),
 }
-right = [name for name, (line, _, _) in diagnosis().items() if tidy(line) in lines[name]]
-print(f"{len(right)} of 10 lines: {', '.join(right)}")
-2 * len(right)
+places = """
+backtest: signal = features[days] @ weight
+backtest: days = torch.arange(start, stop)
+train_epoch:
+activity_batches: return torch.tensor(window.tolist()), int(activity)
+outlier_scores: centred = features - torch.from_numpy(mean)
+outlier_scores: precision = torch.from_numpy(precision)
+outlier_scores: squares = (centred @ precision * centred).sum(dim=1)
+confusion_report: table[truth, guess] += 1
+confusion_report: for truth, guess in zip(labels, predicted, strict=True):
+tune_head: features = backbone(images.flatten(1))
+tune_head: backbone = Backbone(weights).eval()
+tune_head: self.weights = nn.ParameterList(weights)
+tune_head: x = F.relu(x @ weight)
+tune_head: loss.backward()
+training_crops: image = (image.float() / 255 - mean) / std
+training_crops: batch[i] = image[:, top : top + side, left : left + side]
+clip_loss:
+recall_at_k: candidates = F.normalize(gallery @ projection, dim=1)
+predict: probabilities = torch.cat([probabilities, scores.softmax(dim=1)])
+"""
+2 * len(right_lines(diagnosis(), places))
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_causes" role="test" points=15
 # Hidden test: the causes, 1.5 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-causes = {
-    "backtest": ["copied"],
-    "train_epoch": ["nothing"],
-    "activity_batches": ["lists"],
-    "outlier_scores": ["float64"],
-    "confusion_report": ["one by one"],
-    "tune_head": ["graph"],
-    "training_crops": ["unused"],
-    "clip_loss": ["nothing"],
-    "recall_at_k": ["repeated"],
-    "predict": ["growing"],
-}
-right = [name for name, (_, cause, _) in diagnosis().items() if cause in causes[name]]
-print(f"{len(right)} of 10 causes: {', '.join(right)}")
-1.5 * len(right)
+1.5 * len(right_causes(diagnosis(), truth))
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -872,28 +843,7 @@ race(predict_mended, against=predict, on=many_batches, at_least={"cpu": 1.8}, po
 # %% id="diagnosis_gains" role="test" points=5
 # Hidden test: the gains, 0.5 points each, when your notebook is graded, beside those of our mended pieces and yours.
 ### BEGIN HIDDEN TESTS
-from autograder.judging.race import gains
-
-ours = {
-    "backtest": 2.8,
-    "train_epoch": 1,
-    "activity_batches": 12.5,
-    "outlier_scores": 2.2,
-    "confusion_report": 14.5,
-    "tune_head": 2.2,
-    "training_crops": 10.3,
-    "clip_loss": 1,
-    "recall_at_k": 5.9,
-    "predict": 3.1,
-}
-yours = {name: gains.get(piece, 0) for name, piece in PIECES.items()}
-right = [
-    name
-    for name, (_, _, gain) in diagnosis().items()
-    if any(0 < reached <= 1.5 * gain and gain <= 1.5 * reached for reached in (ours[name], yours[name]))
-]
-print(f"{len(right)} of 10 gains. Yours:", {name: f"{gain:.3g}" for name, gain in yours.items() if gain})
-0.5 * len(right)
+0.5 * len(right_gains(diagnosis(), truth, PIECES))
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -16,12 +16,11 @@
 # 51 points, about 85 minutes.
 
 # %% id="setup" role="given"
-import linecache
-
 import torch
 import torch.nn.functional as F
 
 from autograder import check, costs, race
+from autograder.judging.clinic import few, readable, right_causes, right_gains, right_lines
 
 CAUSES = {
     "nothing": "no single change would make it 1.5 times as fast",
@@ -41,18 +40,6 @@ CAUSES = {
 def counted(function, inputs):
     """What `costs` counts in a call of a piece, such as `counted(forecast, forty_steps)`."""
     return costs(function, *inputs(torch.Generator().manual_seed(0), "cpu"))
-
-
-def few(inputs):
-    """Such inputs with nothing to work on, and with one thing: `none, one = few(forty_steps)`."""
-
-    def none(generator, device):
-        return inputs(generator, device, 0)
-
-    def one(generator, device):
-        return inputs(generator, device, 1)
-
-    return [none, one]
 
 
 # %% [markdown]
@@ -455,10 +442,6 @@ second = score_ranks, textures, trust_ratios, style_loss, domain_gap
 PIECES = {piece.__name__: piece for piece in first + second}
 
 
-def tidy(line):
-    return " ".join(line.split())
-
-
 # %% id="diagnosis" role="answer"
 def diagnosis():
     ### BEGIN SOLUTION
@@ -479,19 +462,7 @@ def diagnosis():
 
 # %% id="diagnosis_form" role="test"
 def form():
-    found = {}
-    for name, (line, cause, gain) in diagnosis().items():
-        cell = linecache.getlines(PIECES[name].__code__.co_filename) if name in PIECES else []
-        there = [tidy(line) for line in cell].count(tidy(line)) if cell else 1
-        if cause not in CAUSES:
-            found[name] = "its cause is no word of CAUSES"
-        elif cause == "nothing" and (line, gain) != ("", 1):
-            found[name] = "with nothing wrong, it has no line, and gains 1"
-        elif cause != "nothing" and there != 1:
-            found[name] = f"its line is there {there} times"
-        else:
-            found[name] = "fine" if gain >= 1 else "what is mended is not slower than before"
-    return found
+    return readable(diagnosis(), PIECES, CAUSES)
 
 
 def good_form():
@@ -543,18 +514,13 @@ domain_gap: for rows in both.split(4):
 domain_gap: apart = rows[:, None] - both
 domain_gap: squares.append(apart.square().sum(dim=2))
 """
-said = {name: tidy(f"{name}: {line}") for name, (line, _, _) in diagnosis().items() if name in truth}
-right = [name for name, place in said.items() if place in places.splitlines()]
-print(f"{len(right)} of 10 lines: {', '.join(right)}")
-2 * len(right)
+2 * len(right_lines(diagnosis(), places))
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_causes" role="test" points=15
 # Hidden test: the causes, 1.5 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-right = [name for name, (_, cause, _) in diagnosis().items() if cause == truth[name][0]]
-print(f"{len(right)} of 10 causes: {', '.join(right)}")
-1.5 * len(right)
+1.5 * len(right_causes(diagnosis(), truth))
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -905,16 +871,7 @@ race(domain_gap_mended, against=domain_gap, on=hospitals, at_least={"cpu": 2.2},
 # %% id="diagnosis_gains" role="test" points=5
 # Hidden test: the gains, 0.5 points each, when your notebook is graded, beside those of our mended pieces and yours.
 ### BEGIN HIDDEN TESTS
-from autograder.judging.race import gains
-
-reached = {name: (truth[name][1], gains.get(piece, 0)) for name, piece in PIECES.items()}
-right = [
-    name
-    for name, (_, _, gain) in diagnosis().items()
-    if any(0 < one <= 1.5 * gain and gain <= 1.5 * one for one in reached[name])
-]
-print(f"{len(right)} of 10 gains. Yours:", {name: f"{gain:.3g}" for name, (_, gain) in reached.items()})
-0.5 * len(right)
+0.5 * len(right_gains(diagnosis(), truth, PIECES))
 ### END HIDDEN TESTS
 
 # %% [markdown]

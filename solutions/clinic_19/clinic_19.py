@@ -15,13 +15,12 @@
 # [here](../../course/clinic_19.ipynb). 51 points, about 85 minutes.
 
 # %% id="setup" role="given"
-import linecache
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from autograder import check, costs, race
+from autograder.judging.clinic import readable, right_causes, right_gains, right_lines
 
 CAUSES = {
     "nothing": "no single change would make it 1.5 times as fast",
@@ -421,10 +420,6 @@ PIECES = {
 }
 
 
-def tidy(line):
-    return " ".join(line.split())
-
-
 # %% id="diagnosis" role="answer"
 def diagnosis():
     ### BEGIN SOLUTION
@@ -449,21 +444,7 @@ def diagnosis():
 
 # %% id="diagnosis_form" role="test"
 def form():
-    found = {}
-    for name, (line, cause, gain) in diagnosis().items():
-        cell = linecache.getlines(PIECES[name].__code__.co_filename) if name in PIECES else []
-        there = [tidy(line) for line in cell].count(tidy(line)) if cell else 1
-        if cause not in CAUSES:
-            found[name] = "its cause is no word of CAUSES"
-        elif cause == "nothing":
-            found[name] = (
-                "fine" if (line, gain) == ("", 1) else "with nothing wrong, it has no line, and gains 1"
-            )
-        elif there != 1:
-            found[name] = f"its line is there {there} times"
-        else:
-            found[name] = "fine" if gain >= 1 else "what is mended is not slower than before"
-    return found
+    return readable(diagnosis(), PIECES, CAUSES)
 
 
 def good_form():
@@ -479,69 +460,57 @@ check(form, like=good_form, on=no_inputs, points=1)
 # %% id="diagnosis_lines" role="test" points=20
 # Hidden test: the lines, 2 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-lines = {
-    "accumulated": [
-        "for x, targets in zip(samples.split(part), labels.split(part), strict=True):",
-        "loss.backward()",
-    ],
-    "nucleus": [""],
-    "first_words": [
-        "logits = x @ embedding.T",
-        "probabilities = logits.softmax(dim=2)",
-        "ends = probabilities[torch.arange(len(tokens)), lengths - 1]",
-    ],
-    "rotary_weights": [
-        "cosines, sines = angles.cos(), angles.sin()",
-        "angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)",
-        "frequencies = base ** (-2 * steps / width)",
-        "steps = torch.arange(width // 2, dtype=torch.float64)",
-        "turned.append(torch.cat([even * cosines - odd * sines, even * sines + odd * cosines], dim=-1))",
-        "scores = turned[0] @ turned[1].transpose(1, 2) / width**0.5",
-    ],
-    "committee": [
-        "for first, offset, second in models:",
-        "hidden = torch.tanh(samples @ first + offset)",
-        "votes.append((hidden @ second).softmax(dim=1))",
-    ],
-    "perplexity": [""],
-    "adapted": ["own = weight + share * down @ up", "theirs = rows @ own + bias"],
-    "distilled": [
-        "master = nn.ParameterList(teacher)",
-        "for weight in master[:-1]:",
-        "wanted = F.relu(wanted @ weight)",
-        "wanted = F.log_softmax(wanted @ master[-1] / temperature, dim=1)",
-        "loss.backward()",
-    ],
-    "routed": [
-        "said = F.gelu(samples @ widen) @ narrow",
-        "found = torch.where(mine, said * weights[:, None], found)",
-        "for number, (widen, narrow) in enumerate(experts):",
-    ],
-    "continued": ["keys = x @ key", "values = x @ value", "x = embedding[tokens]"],
+# Of each piece the cause, and what our mended piece gained; below, the lines that somebody who found it might name.
+truth = {
+    "accumulated": ("small pieces", 11),
+    "nucleus": ("nothing", 1),
+    "first_words": ("unused", 2.6),
+    "rotary_weights": ("float64", 2),
+    "committee": ("small pieces", 2.1),
+    "perplexity": ("nothing", 1),
+    "adapted": ("order", 2),
+    "distilled": ("graph", 2.2),
+    "routed": ("unused", 3),
+    "continued": ("repeated", 4),
 }
-right = [name for name, (line, _, _) in diagnosis().items() if tidy(line) in lines[name]]
-print(f"{len(right)} of 10 lines: {', '.join(right)}")
-2 * len(right)
+places = """
+accumulated: for x, targets in zip(samples.split(part), labels.split(part), strict=True):
+accumulated: loss.backward()
+nucleus:
+first_words: logits = x @ embedding.T
+first_words: probabilities = logits.softmax(dim=2)
+first_words: ends = probabilities[torch.arange(len(tokens)), lengths - 1]
+rotary_weights: cosines, sines = angles.cos(), angles.sin()
+rotary_weights: angles = torch.outer(torch.arange(length, dtype=torch.float64), frequencies)
+rotary_weights: frequencies = base ** (-2 * steps / width)
+rotary_weights: steps = torch.arange(width // 2, dtype=torch.float64)
+rotary_weights: turned.append(torch.cat([even * cosines - odd * sines, even * sines + odd * cosines], dim=-1))
+rotary_weights: scores = turned[0] @ turned[1].transpose(1, 2) / width**0.5
+committee: for first, offset, second in models:
+committee: hidden = torch.tanh(samples @ first + offset)
+committee: votes.append((hidden @ second).softmax(dim=1))
+perplexity:
+adapted: own = weight + share * down @ up
+adapted: theirs = rows @ own + bias
+distilled: master = nn.ParameterList(teacher)
+distilled: for weight in master[:-1]:
+distilled: wanted = F.relu(wanted @ weight)
+distilled: wanted = F.log_softmax(wanted @ master[-1] / temperature, dim=1)
+distilled: loss.backward()
+routed: said = F.gelu(samples @ widen) @ narrow
+routed: found = torch.where(mine, said * weights[:, None], found)
+routed: for number, (widen, narrow) in enumerate(experts):
+continued: keys = x @ key
+continued: values = x @ value
+continued: x = embedding[tokens]
+"""
+2 * len(right_lines(diagnosis(), places))
 ### END HIDDEN TESTS
 
 # %% id="diagnosis_causes" role="test" points=15
 # Hidden test: the causes, 1.5 points each, when your notebook is graded.
 ### BEGIN HIDDEN TESTS
-causes = {
-    "accumulated": ["small pieces"],
-    "nucleus": ["nothing"],
-    "first_words": ["unused"],
-    "rotary_weights": ["float64"],
-    "committee": ["small pieces"],
-    "perplexity": ["nothing"],
-    "adapted": ["order"],
-    "distilled": ["graph"],
-    "routed": ["unused"],
-    "continued": ["repeated"],
-}
-right = [name for name, (_, cause, _) in diagnosis().items() if cause in causes[name]]
-print(f"{len(right)} of 10 causes: {', '.join(right)}")
-1.5 * len(right)
+1.5 * len(right_causes(diagnosis(), truth))
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -856,28 +825,7 @@ race(continued_mended, against=continued, on=eight_texts, at_least={"cpu": 2.5},
 # %% id="diagnosis_gains" role="test" points=5
 # Hidden test: the gains, 0.5 points each, when your notebook is graded, beside those of our mended pieces and yours.
 ### BEGIN HIDDEN TESTS
-from autograder.judging.race import gains
-
-ours = {
-    "accumulated": 11,
-    "nucleus": 1,
-    "first_words": 2.6,
-    "rotary_weights": 2,
-    "committee": 2.1,
-    "perplexity": 1,
-    "adapted": 2,
-    "distilled": 2.2,
-    "routed": 3,
-    "continued": 4,
-}
-yours = {name: gains.get(piece, 0) for name, piece in PIECES.items()}
-right = [
-    name
-    for name, (_, _, gain) in diagnosis().items()
-    if any(0 < reached <= 1.5 * gain and gain <= 1.5 * reached for reached in (ours[name], yours[name]))
-]
-print(f"{len(right)} of 10 gains. Yours:", {name: f"{gain:.3g}" for name, gain in yours.items() if gain})
-0.5 * len(right)
+0.5 * len(right_gains(diagnosis(), truth, PIECES))
 ### END HIDDEN TESTS
 
 # %% [markdown]
