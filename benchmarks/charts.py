@@ -1,4 +1,4 @@
-"""All charts of the built chapters side by side, to be looked at once: build/charts-light.png and build/charts-dark.png.
+"""All charts of the built chapters side by side, to be looked at once, in build/charts-light.png and -dark.png.
 
 Below each stand its chapter and its cell's number.
 
@@ -22,7 +22,8 @@ import chromium  # noqa: E402
 
 PAGE = """<!doctype html><style>
 :root {{ color-scheme: light dark }} body {{ font: 13px sans-serif; columns: 5; margin: 8px }}
-figure {{ break-inside: avoid; margin: 0 0 16px; padding: 6px; border: 1px solid #8888 }} img {{ max-width: 100% }}
+figure {{ break-inside: avoid; margin: 0 0 16px; padding: 6px; border: 1px solid #8888 }}
+img {{ max-width: 100% }}
 </style>{figures}"""
 
 

@@ -15,15 +15,9 @@ import os
 import torch.distributed as dist
 from parts.sharding import Ranks
 
-def who():
-    return os.getpid()
-
-def waits_for_rank_0():
-    if dist.get_rank():
-        dist.barrier()
-
-def fails():
-    raise ValueError("a piece is missing")
+def who(): return os.getpid()
+def fails(): raise ValueError("a piece is missing")
+def waits_for_rank_0(): return dist.barrier() if dist.get_rank() else None
 
 if __name__ == "__main__":
     ranks = Ranks(2)
@@ -39,9 +33,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_ranks_tell_errors_and_end_with_a_notebook_that_is_killed_even_where_one_waits(
-    tmp_path: Path,
-) -> None:
+def test_ranks_tell_errors_and_end_with_a_killed_notebook_even_where_one_waits(tmp_path: Path) -> None:
     script = tmp_path / "notebook.py"
     script.write_text(NOTEBOOK, encoding="utf-8")
     command = [sys.executable, str(script)]
