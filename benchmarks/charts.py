@@ -1,4 +1,4 @@
-"""All charts of the built chapters side by side, to be looked at once, in build/charts-light.png and -dark.png.
+"""All charts of the built chapters side by side, to be looked at, in build/charts-light.png and -dark.png.
 
 Below each stand its chapter and its cell's number.
 

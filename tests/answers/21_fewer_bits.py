@@ -230,7 +230,7 @@ def by_chance(x, chances):
     return x.to(torch.float8_e4m3fn).to(x.dtype)
 
 
-# %% by_chance right_from_the_left check=1 hidden=2 race=2..3
+# %% by_chance right_from_the_left check=1 hidden=2 race=3
 def by_chance(x, chances):
     codes = torch.arange(256, dtype=torch.uint8, device=x.device).view(torch.float8_e4m3fn).double()
     known = codes[codes.isfinite()].unique()
