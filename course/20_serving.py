@@ -15,7 +15,7 @@
 # - simulate a server on measured step times, and read its waiting times by quantiles,
 # - let a small model guess for a large one, count what is accepted, and say when that loses.
 #
-# **Time:** 50 minutes to read and run, 15 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
+# **Time:** 50 minutes to read and run, 10 more for the part Further. **Needs:** CPU, GPU if any; a C++ compiler for
 # section 7. Chapter 16 says what keys and values are.
 #
 # **Claims tested:** *F44* "compute-bound (prefill) and memory-bound (decode) operations"; *F45* a cache "eliminates this

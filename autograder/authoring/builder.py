@@ -73,6 +73,7 @@ def build(source: Path) -> NotebookNode:
             if not why.kind:
                 needed = "It needs because=… in its comparison, an assert in a cell beside it, or a link."
                 raise BuildError(f"{source.name}: nothing shows why: {why.sentence!r} {needed}")
+    if place in ("course", None):  # an exercise asks for no guess
         whys.fold_answers(notebook.cells)
     if place:
         notebook.cells.insert(0, colab_cell(address(find_root(source.parent)), place))
