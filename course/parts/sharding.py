@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from importlib import import_module
@@ -28,6 +28,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from autograder.show import HERE, INK, RECORDED
 
@@ -201,7 +202,8 @@ class Traffic(TorchDispatchMode):
         kind = next((kind for kind in self.KINDS if name.startswith(kind)), None)
         if kind is None:
             return
-        n, sizes = dist.get_world_size(), [tensor.nbytes for tensor in _tensors(args)]
+        n = dist.get_world_size()
+        sizes = [one.nbytes for one in tree_leaves(args) if isinstance(one, torch.Tensor)]
         # One kind of all-gather is called with the rank's own part alone.
         whole = {"all_gather": n * min(sizes), "all_reduce": sum(sizes)}.get(kind, max(sizes))
         self.messages.append(Message(kind, self.KINDS[kind](n) * whole))
@@ -215,14 +217,6 @@ class Traffic(TorchDispatchMode):
     def kinds(self) -> dict[str, int]:
         """How many messages of each kind there were."""
         return dict(Counter(message.kind for message in self.messages))
-
-
-def _tensors(values: Any) -> Iterable[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
 
 
 def written() -> int | None:
