@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ..measuring.clocks import MakesInputs
-from .race import gains
+from .race import gains, is_near
 
 Diagnosis: TypeAlias = Mapping[str, tuple[str, str, float]]
 # Of each piece its cause, and what the course's mended piece gained.
@@ -69,12 +69,11 @@ def right_gains(said: Diagnosis, truth: Truth, pieces: Mapping[str, FunctionType
     """The pieces whose gain is near ours, or near that of an answer that passed its race in this session."""
     yours = {name: gains.get(piece, 0.0) for name, piece in pieces.items()}
     print("Yours:", {name: f"{gain:.3g}" for name, gain in yours.items()})
-    near = [name for name, (_, _, gain) in said.items() if _near(gain, (truth[name][1], yours[name]))]
-    return _told("gains", near)
-
-
-def _near(gain: float, reached: Collection[float]) -> bool:
-    return any(0 < one <= NEAR * gain and gain <= NEAR * one for one in reached)
+    reached = {name: (truth[name][1], yours[name]) for name in said}
+    near = (
+        name for name, (_, _, gain) in said.items() if any(is_near(gain, one, NEAR) for one in reached[name])
+    )
+    return _told("gains", list(near))
 
 
 def _tidy(line: str) -> str:

@@ -118,6 +118,11 @@ def as_foretold(said: float, against: Function, within: float) -> bool:
     """Whether the last race against a given version was passed, and as foretold, to within a factor."""
     found = gains.pop(against, 0)
     print(f"{said:g} was foretold, {found:.3g} measured")
+    return is_near(said, found, within)
+
+
+def is_near(said: float, found: float, within: float) -> bool:
+    """Whether a gain that was found, 0 for none, is what was said, to within a factor."""
     return 0 < found <= within * said and said <= within * found
 
 
