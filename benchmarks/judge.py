@@ -57,7 +57,7 @@ OURS = "the judge that grades"
 ANSWERED, ASKED = 16, 1.25
 GIVEN = (16, 18, 22, 25)
 # Kind of load -> real verdicts of ours in each cell.
-ROUNDS = {"quiet": 50, "busy": 50, "bursts": 10}
+ROUNDS = {"quiet": 70, "busy": 70, "bursts": 10}
 OTHER_ROUNDS = 5  # and of the others
 SAME_ROUNDS, A_ROUND = 20, 4  # gradings of each kind of identical code, and how many of them a round
 TRIES = 3  # at a grading of identical code that is put off, because nothing was measured then
@@ -371,7 +371,7 @@ def fingerprint() -> str:
     """What changes with the code of the judge, and with this benchmark's; not with words about it."""
     folders = [ROOT / "autograder" / name for name in ("sandbox", "judging", "measuring")]
     found = hashlib.sha256()
-    for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.glob("*.py")))]:
+    for path in [Path(__file__), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]:
         found.update(ast.unparse(without_docstrings(ast.parse(path.read_text()))).encode())
     return found.hexdigest()[:12]
 
