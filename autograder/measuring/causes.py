@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import torch
 
-from .clocks import Block, Function, MakesInputs, threads
+from .clocks import Block, Function, Inputs, threads
 from .duel import Ratio, Side, interleave, log_ratios, median_and_interval, ratio_of_logs
 from .units import times
 
@@ -40,7 +40,7 @@ class without:
 
     cause: str
     _: KW_ONLY
-    inputs: MakesInputs | None = None
+    inputs: Inputs | None = None
     variants: Mapping[str, Function] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

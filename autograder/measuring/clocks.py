@@ -19,6 +19,7 @@ if sys.platform != "win32":
 
 Function: TypeAlias = Callable[..., object]
 MakesInputs: TypeAlias = Callable[[torch.Generator, str], object]  # of a call, on a device
+Inputs: TypeAlias = MakesInputs | int | tuple[int, ...]  # or the shape of random numbers from 0 to 1
 
 BLOCK_SECONDS = 0.002
 LONGEST_BLOCK = 0.2

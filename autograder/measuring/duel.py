@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from .clocks import Block, Function, MakesInputs, calibrate, default_clock, present, run_block, threads
+from .clocks import Block, Function, Inputs, calibrate, default_clock, present, run_block, threads
 from .decide import Word
 from .settings import alone, longest
 
@@ -49,14 +49,14 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Side:
-    """A function to time; ``inputs(generator, device)`` makes its arguments, a tuple or one value.
+    """A function to time, on random numbers of a shape, or on what ``inputs(generator, device)`` makes.
 
     ``around`` holds while a block of it runs, off the clock. ``warm``: it follows a call that does not count.
     ``elsewhere``: another process runs its blocks.
     """
 
     function: Function
-    inputs: MakesInputs
+    inputs: Inputs
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     warm: bool = False
     elsewhere: Callable[[int, int, str], Block] | None = None
@@ -131,7 +131,7 @@ class TooNoisy(DuelError):
 def duel_here(
     slow: Function,
     fast: Function,
-    inputs: MakesInputs,
+    inputs: Inputs,
     *,
     threshold: float,
     device: str = "cpu",
@@ -250,7 +250,12 @@ def _calls(name: str, function: Function, given: tuple[object, ...], device: str
     raise DuelError(f"{name!r} takes {once:.1f} s for one call; {most}.")
 
 
-def fresh_inputs(inputs: MakesInputs, seed: int, device: str) -> tuple[Any, ...]:
-    """Fresh arguments for one block: what ``inputs`` makes with a generator on the CPU seeded by ``seed``."""
-    made = inputs(torch.Generator().manual_seed(seed), device)
+def fresh_inputs(inputs: Inputs, seed: int, device: str) -> tuple[Any, ...]:
+    """Fresh arguments for one block: what ``inputs`` makes with a generator on the CPU seeded by ``seed``, or
+    random numbers from 0 to 1 of that shape.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    if not callable(inputs):
+        return (torch.rand(inputs, generator=generator).to(device),)
+    made = inputs(generator, device)
     return made if isinstance(made, tuple) else (made,)

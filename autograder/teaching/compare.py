@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..judging.values import difference
 from ..measuring import settings
 from ..measuring.causes import Share, take_away, without
-from ..measuring.clocks import default_clock, devices
+from ..measuring.clocks import Inputs, default_clock, devices
 from ..measuring.device import device_name
 from ..measuring.duel import SHARED, Ratio, Samples, Side, interleave
 from ..measuring.gpus import KINDS, is_rocm, refused
@@ -36,7 +36,7 @@ def compare(
     title: str,
     variants: Mapping[str, Callable],
     *,
-    inputs: Callable,
+    inputs: Inputs | None = None,
     guess: object = None,
     claim: str | None = None,
     differ: str | None = None,
@@ -51,7 +51,9 @@ def compare(
     """Time two or more callables against each other, on every device present, and show the result.
 
     ``variants`` maps names to callables; the first is the baseline, the last the one that is advised.
-    ``inputs(generator, device)`` makes their arguments (a tuple, or one value), anew for every block.
+    ``inputs`` is the shape of random numbers from 0 to 1, which are drawn anew for every block; or
+    ``inputs(generator, device)`` makes the arguments (a tuple, or one value). Without them, a variant is
+    called with the device.
     ``guess`` is what the reader thinks: how many times faster the last variant is; or with "prices" as its
     cause, what most of the difference is for: "calls", "bytes" or "arithmetic". While it is ``...``, what was
     measured is folded in a notebook; what is no guess is left out. ``claim`` is the ID of the claim that this
@@ -72,8 +74,10 @@ def compare(
     for name, function in variants.items():
         if not callable(function):
             raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
-    if not callable(inputs):
-        raise TypeError("inputs must be a function (generator, device) -> arguments.")
+    if inputs is None:
+        inputs = _the_device
+    if not callable(inputs) and not isinstance(inputs, (int, tuple)):
+        raise TypeError("inputs must be a shape, or a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
     asked = Evidence(claim, title, "timing") if claim else None
     causes = [because] if isinstance(because, (str, without)) else because
@@ -159,6 +163,10 @@ class Comparison:
 
     def _ipython_display_(self) -> None:
         """Nothing more: ``compare`` has shown it already."""
+
+
+def _the_device(generator: torch.Generator, device: str) -> str:
+    return device
 
 
 def _difference(sides: Mapping[str, Side], device: str) -> str | None:
