@@ -523,7 +523,7 @@ guess = ...
 null_test = compare(
     "measuring: the same function twice",
     {"one": lambda x: x @ x, "the same": lambda x: x @ x},
-    inputs=lambda generator, device: torch.rand(200, 200, generator=generator).to(device),
+    inputs=(200, 200),
     guess=guess,
 )
 
@@ -606,7 +606,7 @@ guess = ...
 compare(
     "measuring: the length of a vector of 10 numbers",
     {"by hand": by_hand, "vector_norm": torch.linalg.vector_norm},
-    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+    inputs=10,
     guess=guess,
     because="prices",
 )

@@ -56,7 +56,6 @@ compare(
         "torch.tensor(list)": lambda device: torch.tensor([0.5] * 100_000, device=device),
         "torch.full": full,
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="A1",
     because=without("a list of objects", variants=from_array),
@@ -334,7 +333,6 @@ compare(
         ),
         "torch.rand": lambda device: torch.rand(1_000_000, device=device),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="A1",
     differ="random numbers",
@@ -359,7 +357,6 @@ compare(
         ).to(device),
         "torch.randn": lambda device: torch.randn(1_000_000, device=device),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="A1",
     differ="random numbers",
@@ -385,7 +382,6 @@ compare(
         "torch.zeros": lambda device: torch.zeros(10_000_000),
         "from_numpy(np.zeros)": lambda device: torch.from_numpy(np.zeros(10_000_000, dtype=np.float32)),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     only="cpu",
     because="prices",
@@ -408,7 +404,6 @@ used = compare(
         ),
         "torch.zeros": lambda device: torch.zeros(10_000_000).add_(1),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="A1",
     only="cpu",
@@ -544,7 +539,7 @@ def fill(rows):
 compare(
     "500 rows, one by one",
     {"grow with cat": grow, "collect, then cat": collect, "allocate, then fill": fill},
-    inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
+    inputs=(500, 256),
     guess=guess,
     because="prices",
 )
@@ -590,7 +585,7 @@ guess = ...
 compare(
     "500 rows, filled or all at once",
     {"allocate, then fill": fill, "rows * 2": lambda rows: rows * 2},
-    inputs=lambda generator, device: torch.rand(500, 256, generator=generator).to(device),
+    inputs=(500, 256),
     guess=guess,
     because="prices",
 )
@@ -642,7 +637,6 @@ compare(
         "empty, then fill_": lambda device: torch.empty(1_000_000, device=device).fill_(2),
         "full": lambda device: torch.full((1_000_000,), 2.0, device=device),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     because="prices",
 )

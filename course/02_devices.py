@@ -136,7 +136,6 @@ compare(
         "rand, then .to(device)": lambda device: torch.rand(1_000_000).to(device),
         "rand(device=device)": lambda device: torch.rand(1_000_000, device=device),
     },
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="A2",
     differ="random numbers",
@@ -331,7 +330,7 @@ compare(
     guess=guess,
     because=without(
         "a second format",
-        inputs=lambda generator, device: torch.rand(8, 32, 32, 32, generator=generator).to(device),
+        inputs=(8, 32, 32, 32),
     ),
 )
 
@@ -882,7 +881,7 @@ compare(
         ".cpu(), .to(device), power": lambda x: x.cpu().to(x.device) ** 1.5,
         "stay": lambda x: x**1.5,
     },
-    inputs=lambda generator, device: torch.rand(100_000, generator=generator).to(device),
+    inputs=100_000,
     guess=guess,
     claim="A2",
 )
@@ -958,7 +957,7 @@ compare(
         "x.to(device).sin()": lambda x: x.to(x.device).sin(),
         "x.sin()": lambda x: x.sin(),
     },
-    inputs=lambda generator, device: torch.rand(100_000, generator=generator).to(device),
+    inputs=100_000,
     guess=guess,
 )
 

@@ -68,7 +68,7 @@ def with_autograd(x):
 compare(
     "autograd: 300 slopes of one function",
     {"finite differences": finite_differences, "autograd": with_autograd},
-    inputs=lambda generator, device: torch.rand(300, generator=generator).to(device),
+    inputs=300,
     guess=guess,
     differ="finite differences are not exact",
     because="prices",

@@ -426,7 +426,6 @@ def new_memory(device):
 compare(
     "empty memory, 100 times, with and without deterministic algorithms",
     {"deterministic": repeated(True, 100, new_memory), "not": repeated(False, 100, new_memory)},
-    inputs=lambda generator, device: device,
     guess=guess,
     differ="memory that nobody wrote to",
 )
@@ -917,7 +916,7 @@ def convolve_new_size_with(benchmark):
 compare(
     "cuDNN with a new shape at every call: benchmark on and off",
     {"benchmark = True": convolve_new_size_with(True), "benchmark = False": convolve_new_size_with(False)},
-    inputs=lambda generator, device: torch.rand(16, 16, 3, 3, generator=generator).to(device),
+    inputs=(16, 16, 3, 3),
     guess=guess,
     differ="every call has a width of its own",
     claim="D3",

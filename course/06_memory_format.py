@@ -303,7 +303,7 @@ compare(
     bytes=2 * 8 * 64 * 56 * 56 * 4,
     because=without(
         "two orders",
-        inputs=lambda generator, device: torch.rand(8, 64, 56, 56, generator=generator).to(device),
+        inputs=(8, 64, 56, 56),
     ),
 )
 
@@ -475,7 +475,7 @@ compare(
             batch.to(memory_format=torch.channels_last), 3, stride=2, padding=1
         ).contiguous(),
     },
-    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
+    inputs=(8, 64, 28, 28),
     guess=guess,
 )
 
@@ -794,7 +794,7 @@ compare(
     guess=guess,
     because=without(
         "a format to lose",
-        inputs=lambda generator, device: torch.rand(4, 64, 28, 28, generator=generator).to(device),
+        inputs=(4, 64, 28, 28),
     ),
 )
 
@@ -1108,7 +1108,7 @@ compare(
             batch.to(memory_format=torch.channels_last)
         ).contiguous(),
     },
-    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(device),
+    inputs=(8, 64, 28, 28),
     guess=guess,
     because="prices",
 )

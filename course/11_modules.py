@@ -324,11 +324,9 @@ def run_chain(x, count, hooks):
 compare(
     "modules: a hook on each of 20 tiny layers",
     {"20 hooks": lambda x: run_chain(x, 20, True), "no hooks": lambda x: run_chain(x, 20, False)},
-    inputs=lambda generator, device: torch.rand(4, 16, generator=generator).to(device),
+    inputs=(4, 16),
     guess=guess,
-    because=without(
-        "tiny layers", inputs=lambda generator, device: torch.rand(256, 512, generator=generator).to(device)
-    ),
+    because=without("tiny layers", inputs=(256, 512)),
 )
 
 # %% [markdown]
@@ -724,7 +722,6 @@ def adam(device, count, width, way):
 compare(
     "modules: Adam, 200 parameters of 16 × 16",
     {way: lambda device, way=way: adam(device, 200, 16, way).step() for way in WAYS},
-    inputs=lambda generator, device: device,
     guess=guess,
 )
 
@@ -764,7 +761,6 @@ guess = ...
 compare(
     "modules: Adam, 16 parameters of 512 × 512",
     {way: lambda device, way=way: adam(device, 16, 512, way).step() for way in WAYS},
-    inputs=lambda generator, device: device,
     guess=guess,
     bytes=7 * 4 * 16 * 512 * 512,
 )
@@ -890,7 +886,7 @@ guess = ...
 compare(
     "modules: a hook on each of 4 larger layers",
     {"4 hooks": lambda x: run_chain(x, 4, True), "no hooks": lambda x: run_chain(x, 4, False)},
-    inputs=lambda generator, device: torch.rand(64, 512, generator=generator).to(device),
+    inputs=(64, 512),
     guess=guess,
 )
 

@@ -643,7 +643,7 @@ if compiled:
     fused = compare(
         "cpu: a polynomial of 4,000,000 numbers, compiled",
         {"formula": formula, "in place": in_place, "compiled": compiled},
-        inputs=lambda generator, device: torch.rand(4_000_000, generator=generator).to(device),
+        inputs=4_000_000,
         guess=guess,
         only="cpu",
         bytes=2 * 4 * 4_000_000,
@@ -938,7 +938,7 @@ if compiled:
     compare(
         "cpu: a polynomial of 10 numbers, compiled",
         {"formula": formula, "compiled": compiled},
-        inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+        inputs=10,
         guess=guess,
         only="cpu",
         seconds=0.5,

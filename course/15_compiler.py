@@ -467,7 +467,7 @@ torch._dynamo.reset()
 compare(
     "compiler: 10 numbers, not compiled or only recorded",
     {"not compiled": scaled, "only recorded": torch.compile(scaled, backend="eager")},
-    inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+    inputs=10,
     guess=guess,
     only="cpu",
     seconds=0.5,
@@ -568,7 +568,7 @@ if first_call:
     gain = compare(
         "compiler: 18 operations on 1,000,000 numbers",
         {"not compiled": look, "compiled": fast_look},
-        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        inputs=1_000_000,
         guess=guess,
         claim="F41",
         only="cpu",
@@ -673,7 +673,7 @@ if first_call:
     compare(
         "compiler: 10 numbers, compiled",
         {"not compiled": scaled, "compiled": torch.compile(lambda x: x * 2 + 1)},
-        inputs=lambda generator, device: torch.rand(10, generator=generator).to(device),
+        inputs=10,
         guess=guess,
         claim="F41",
         only="cpu",
@@ -738,7 +738,7 @@ if first_call:
     compare(
         "compiler: a film look with five breaks, or with none",
         {"five breaks": noted, "no break": fast_look},
-        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        inputs=1_000_000,
         guess=guess,
         claim="F42",
         only="cpu",
@@ -882,7 +882,7 @@ if first_call:
     compare(
         "compiler: a film look on a CPU, in two modes",
         {"default": fast_look, "reduce-overhead": torch.compile(look, mode="reduce-overhead")},
-        inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).to(device),
+        inputs=1_000_000,
         guess=guess,
         only="cpu",
         seconds=0.5,
@@ -1036,7 +1036,7 @@ by_layers.load_state_dict(whole.state_dict())
 compare(
     "compiler: 16 small layers, recorded by layers or as a whole",
     {"by layers": by_layers, "whole": whole},
-    inputs=lambda generator, device: torch.rand(2, 10, generator=generator).to(device),
+    inputs=(2, 10),
     guess=guess,
     only="cpu",
     seconds=0.5,

@@ -161,7 +161,7 @@ compare(
         "for row in unbind": lambda table: torch.stack([row.sum() for row in table.unbind()]),
         "table.sum(1)": lambda table: table.sum(1),
     },
-    inputs=lambda generator, device: torch.rand(1000, 16, generator=generator).to(device),
+    inputs=(1000, 16),
     guess=guess,
     because="prices",
 )
@@ -309,7 +309,6 @@ def steps(number, size):
 compare(
     "overhead: RMSprop, 200 parameters of 64 numbers",
     steps(200, 64),
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
 )
@@ -325,7 +324,6 @@ torch.ones(7_500_000)  # 30 MB, thrown away at once; below you see why
 compare(
     "overhead: RMSprop, 16 parameters of 262,144 numbers",
     steps(16, 262_144),
-    inputs=lambda generator, device: device,
     guess=guess,
     claim="F28",
     only="cpu",
@@ -857,7 +855,7 @@ def replayed(x):
 compare(
     "overhead: forty small layers on a GPU, replayed",
     {"a launch for each": forty_layers, "one replay": replayed},
-    inputs=lambda generator, device: torch.rand(16, 64, generator=generator).to(device),
+    inputs=(16, 64),
     guess=guess,
     claim="F25",
     only="cuda",
@@ -923,7 +921,7 @@ MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
 compare(
     "overhead: 100 views, without gradients",
     {name: views_under(mode) for name, mode in MODES.items()},
-    inputs=lambda generator, device: torch.rand(100, 16, generator=generator).to(device),
+    inputs=(100, 16),
     guess=guess,
     claim="F30",
 )
@@ -1011,7 +1009,7 @@ compare(
         "loop": lambda rows: torch.stack([histogram(row) for row in rows.unbind()]),
         "vmap": vmap(histogram),
     },
-    inputs=lambda generator, device: torch.rand(200, 16, generator=generator).to(device),
+    inputs=(200, 16),
     guess=guess,
 )
 with profile(activities=[ProfilerActivity.CPU]) as profiled:
