@@ -455,10 +455,9 @@ guess = ...
 compare(
     "60 small gradients, two ranks",
     {
-        "one all-reduce each": lambda what: team.do(f"{what}, one call each"),
-        "one bucket": lambda what: team.do(f"{what}, one call"),
+        "one all-reduce each": lambda device: team.do("many small, one call each"),
+        "one bucket": lambda device: team.do("many small, one call"),
     },
-    inputs=lambda generator, device: "many small",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -504,10 +503,9 @@ guess = ...
 compare(
     "3 large gradients, two ranks",
     {
-        "one all-reduce each": lambda what: team.do(f"{what}, one call each"),
-        "one bucket": lambda what: team.do(f"{what}, one call"),
+        "one all-reduce each": lambda device: team.do("few large, one call each"),
+        "one bucket": lambda device: team.do("few large, one call"),
     },
-    inputs=lambda generator, device: "few large",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -532,10 +530,9 @@ guess = ...
 compare(
     "DDP, one step of 60 small layers",
     {
-        "one gradient in a bucket": lambda: team.do("one gradient in a bucket"),
-        "the default": lambda: team.do("deep, together"),
+        "one gradient in a bucket": lambda device: team.do("one gradient in a bucket"),
+        "the default": lambda device: team.do("deep, together"),
     },
-    inputs=lambda generator, device: (),
     guess=guess,
     only="cpu",
     clock="wall",
@@ -605,11 +602,10 @@ guess = ...
 compare(
     "DDP: convolutions, 32 pictures",
     {
-        "one process": lambda net: team.do(f"{net}, alone", ranks=[0]),
-        "one process, two threads": lambda net: team.do(f"{net}, alone_with_two_threads", ranks=[0]),
-        "two processes, DDP": lambda net: team.do(f"{net}, together"),
+        "one process": lambda device: team.do("convolutions, alone", ranks=[0]),
+        "one process, two threads": lambda device: team.do("convolutions, alone_with_two_threads", ranks=[0]),
+        "two processes, DDP": lambda device: team.do("convolutions, together"),
     },
-    inputs=lambda generator, device: "convolutions",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -654,13 +650,12 @@ guess = ...
 wide_steps = compare(
     "DDP: wide layers, 32 rows",
     {
-        "one process": lambda net: team.do(f"{net}, alone", ranks=[0]),
-        "one process, two threads": lambda net: team.do(f"{net}, alone_with_two_threads", ranks=[0]),
-        "one process, half of the batch": lambda net: team.do(f"{net}, alone_with_half", ranks=[0]),
-        "two processes, no messages": lambda net: team.do(f"{net}, no messages"),
-        "two processes, DDP": lambda net: team.do(f"{net}, together"),
+        "one process": lambda device: team.do("wide, alone", ranks=[0]),
+        "one process, two threads": lambda device: team.do("wide, alone_with_two_threads", ranks=[0]),
+        "one process, half of the batch": lambda device: team.do("wide, alone_with_half", ranks=[0]),
+        "two processes, no messages": lambda device: team.do("wide, no messages"),
+        "two processes, DDP": lambda device: team.do("wide, together"),
     },
-    inputs=lambda generator, device: "wide",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -715,10 +710,9 @@ guess = ...
 four_parts = compare(
     "DDP: four parts, one step",
     {
-        "all-reduce after each part": lambda net: team.do(f"{net}, four_parts"),
-        "no_sync for three of four": lambda net: team.do(f"{net}, four_parts_no_sync"),
+        "all-reduce after each part": lambda device: team.do("wide, four_parts"),
+        "no_sync for three of four": lambda device: team.do("wide, four_parts_no_sync"),
     },
-    inputs=lambda generator, device: "wide",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -763,10 +757,9 @@ guess = ...
 compare(
     "DDP: four parts, one step, small gradients",
     {
-        "all-reduce after each part": lambda net: team.do(f"{net}, four_parts"),
-        "no_sync for three of four": lambda net: team.do(f"{net}, four_parts_no_sync"),
+        "all-reduce after each part": lambda device: team.do("convolutions, four_parts"),
+        "no_sync for three of four": lambda device: team.do("convolutions, four_parts_no_sync"),
     },
-    inputs=lambda generator, device: "convolutions",
     guess=guess,
     only="cpu",
     clock="wall",
@@ -933,6 +926,12 @@ def half_batch(model, twin, x):
 deep = nn.Sequential(*[nn.Linear(32, 32) for _ in range(60)])
 deep_twin = copy.deepcopy(deep)
 example = deep, deep_twin, torch.randn(32, 32)
+
+
+def deep_twins_and_rows(generator, device):
+    return deep, deep_twin, torch.randn(32, 32, generator=generator)
+
+
 compare(
     "DataParallel's steps on one CPU: 60 small layers",
     {
@@ -940,7 +939,7 @@ compare(
         "half of the batch": half_batch,
         "copy, two threads, join": as_data_parallel,
     },
-    inputs=lambda generator, device: (deep, deep_twin, torch.randn(32, 32, generator=generator)),
+    inputs=deep_twins_and_rows,
     guess=guess,
     differ="half of the batch gives half of the result",
     only="cpu",
@@ -971,10 +970,16 @@ convolutions = nn.Sequential(
     nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1), nn.ReLU()
 )
 twin = copy.deepcopy(convolutions)
+
+
+def twins_and_pictures(generator, device):
+    return convolutions, twin, torch.randn(32, 3, 32, 32, generator=generator)
+
+
 compare(
     "DataParallel's steps on one CPU: convolutions",
     {"the whole batch": whole_batch, "copy, two threads, join": as_data_parallel},
-    inputs=lambda generator, device: (convolutions, twin, torch.randn(32, 3, 32, 32, generator=generator)),
+    inputs=twins_and_pictures,
     guess=guess,
     only="cpu",
     clock="wall",
@@ -1008,10 +1013,14 @@ def step(model, pictures):
 if torch.cuda.device_count() > 1:
     on_gpu = copy.deepcopy(convolutions).cuda()
     on_all_gpus = nn.DataParallel(on_gpu)
+
+    def many_pictures(generator, device):
+        return torch.randn(256, 3, 64, 64, generator=generator).to(device)
+
     compare(
         "DataParallel: a step with 256 pictures on all GPUs",
         {"one GPU": lambda x: step(on_gpu, x), "DataParallel": lambda x: step(on_all_gpus, x)},
-        inputs=lambda generator, device: torch.randn(256, 3, 64, 64, generator=generator).to(device),
+        inputs=many_pictures,
         differ="convolutions in TF32 round otherwise for a part of the batch",
         claim="B5",
         only="cuda",

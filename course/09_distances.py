@@ -558,10 +558,14 @@ def divide(x):
     return x / x.norm(dim=1, keepdim=True)
 
 
+def many_rows(generator, device):
+    return torch.randn(2000, 128, generator=generator).to(device)
+
+
 compare(
     "normalising 2,000 rows of 128 numbers, divided or F.normalize",
     {"divided by the norm": divide, "F.normalize": F.normalize},
-    inputs=lambda generator, device: torch.randn(2000, 128, generator=generator).to(device),
+    inputs=many_rows,
     guess=guess,
 )
 
@@ -797,11 +801,16 @@ assert torch.allclose(direct(units, units).square(), 2 - 2 * units @ units.T, at
 # %%
 guess = ...
 
+
 # %%
+def one_set(generator, device):
+    return torch.randn(512, 64, generator=generator).to(device)
+
+
 compare(
     "distances: within a set of 512 points of 64 numbers",
     {"cdist": lambda a: torch.cdist(a, a), "cdist, direct": lambda a: direct(a, a), "pdist": torch.pdist},
-    inputs=lambda generator, device: torch.randn(512, 64, generator=generator).to(device),
+    inputs=one_set,
     guess=guess,
     differ="pdist gives each pair once",
 )

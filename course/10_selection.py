@@ -113,10 +113,14 @@ def select_first(data):
     return torch.masked_select(data, data > data.mean()).mean()
 
 
+def normal_numbers(generator, device):
+    return torch.randn(1_000_000, generator=generator).to(device)
+
+
 compare(
     "the mean of the numbers above the mean, of 1,000,000",
     {"two sums": two_sums, "data[mask].mean()": index_first, "masked_select().mean()": select_first},
-    inputs=lambda generator, device: torch.randn(1_000_000, generator=generator).to(device),
+    inputs=normal_numbers,
     guess=guess,
     bytes=8e6,
 )
@@ -341,13 +345,15 @@ def cheap_for_the_chosen(condition, a):
     return a.index_put((places,), a[places].exp())
 
 
+def condition_and_numbers(generator, device):
+    condition = torch.rand(500_000, generator=generator) < 0.01
+    return condition.to(device), torch.rand(500_000, generator=generator).to(device)
+
+
 compare(
     "an expensive branch for 1 % of 500,000",
     {"where": both_branches, "select, compute, put back": only_the_chosen},
-    inputs=lambda generator, device: (
-        (torch.rand(500_000, generator=generator) < 0.01).to(device),
-        torch.rand(500_000, generator=generator).to(device),
-    ),
+    inputs=condition_and_numbers,
     guess=guess,
     because=without("a dear branch", variants={"where": cheap_for_all, "select": cheap_for_the_chosen}),
 )
@@ -368,17 +374,14 @@ guess = ...
 compare(
     "a cheap branch for 1 % of 500,000",
     {"where": cheap_for_all, "select, compute, put back": cheap_for_the_chosen},
-    inputs=lambda generator, device: (
-        (torch.rand(500_000, generator=generator) < 0.01).to(device),
-        torch.rand(500_000, generator=generator).to(device),
-    ),
+    inputs=condition_and_numbers,
     guess=guess,
 )
 
 # %% [markdown]
 # Little is left of the gain, or it is a loss (below 1): the machines differ. And when half of all elements are
-# chosen? Change `0.01` to `0.5` in both `compare` cells, and see. (If a choice has a name, as "the larger of two"
-# has, it needs no `where`: *Further*.)
+# chosen? Change `0.01` to `0.5` in `condition_and_numbers`, run both comparisons again, and see. (If a choice has a
+# name, as "the larger of two" has, it needs no `where`: *Further*.)
 
 # %% [markdown]
 # ## 6. The gradient of a choice
@@ -542,17 +545,19 @@ def cloned(data, index, values):
     return data.clone().scatter_(0, index, values)
 
 
+def data_index_and_values(generator, device):
+    data = torch.rand(1_000_000, generator=generator)
+    index = torch.randperm(1_000_000, generator=generator)[:100]
+    return data.to(device), index.to(device), torch.rand(100, generator=generator).to(device)
+
+
 compare(
     "100 values to places among 1,000,000",
     {
         "scatter": copied,
         "scatter_": lambda data, index, values: data.scatter_(0, index, values),
     },
-    inputs=lambda generator, device: (
-        torch.rand(1_000_000, generator=generator).to(device),
-        torch.randperm(1_000_000, generator=generator)[:100].to(device),
-        torch.rand(100, generator=generator).to(device),
-    ),
+    inputs=data_index_and_values,
     guess=guess,
     because=without("the copy", variants={"scatter": copied, "clone, scatter_": cloned}),
 )
@@ -672,13 +677,15 @@ def sums_at_once(values, groups):
     return values.new_zeros(1000).scatter_add(0, groups, values)
 
 
+def values_and_groups(generator, device):
+    values = torch.rand(50_000, generator=generator).to(device)
+    return values, torch.randint(1000, (50_000,), generator=generator).to(device)
+
+
 compare(
     "50,000 numbers, 1,000 sums",
     {"one mask per group": sums_with_masks, "scatter_add": sums_at_once},
-    inputs=lambda generator, device: (
-        torch.rand(50_000, generator=generator).to(device),
-        torch.randint(1000, (50_000,), generator=generator).to(device),
-    ),
+    inputs=values_and_groups,
     guess=guess,
     because="prices",
 )
@@ -722,6 +729,11 @@ def rows_by_index(rows, groups):
     return rows.new_zeros(1000, rows.shape[1]).index_add(0, groups, rows)
 
 
+def rows_and_groups(generator, device):
+    rows = torch.rand(10_000, 64, generator=generator).to(device)
+    return rows, torch.randint(1000, (10_000,), generator=generator).to(device)
+
+
 compare(
     "10,000 rows of 64, 1,000 sums of rows",
     {
@@ -730,10 +742,7 @@ compare(
         "scatter_add, index expanded": rows_by_scatter_view,
         "index_add": rows_by_index,
     },
-    inputs=lambda generator, device: (
-        torch.rand(10_000, 64, generator=generator).to(device),
-        torch.randint(1000, (10_000,), generator=generator).to(device),
-    ),
+    inputs=rows_and_groups,
     guess=guess,
     bytes=2.9e6,
     because="prices",
@@ -787,10 +796,14 @@ def members_by_sorting(labels):
     return list(labels.argsort(stable=True).split(counts.tolist()))
 
 
+def random_labels(generator, device):
+    return torch.randint(1000, (20_000,), generator=generator).to(device)
+
+
 compare(
     "the members of each of 1,000 groups, 20,000 labels",
     {"one mask per group": members_by_mask, "argsort and split": members_by_sorting},
-    inputs=lambda generator, device: torch.randint(1000, (20_000,), generator=generator).to(device),
+    inputs=random_labels,
     guess=guess,
 )
 
@@ -818,7 +831,12 @@ assert order[starts[2] : starts[2] + counts[2]].tolist() == (labels == 2).nonzer
 # %%
 guess = ...
 
+
 # %%
+def numbers_to_255(generator, device):
+    return torch.randint(256, (20_000,), generator=generator).to(device)
+
+
 compare(
     "256 bins, 20,000 numbers",
     {
@@ -828,7 +846,7 @@ compare(
         ),
         "bincount": lambda numbers: torch.bincount(numbers, minlength=256),
     },
-    inputs=lambda generator, device: torch.randint(256, (20_000,), generator=generator).to(device),
+    inputs=numbers_to_255,
     guess=guess,
     because="prices",
 )
@@ -847,17 +865,20 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def rows_and_labels(generator, device):
+    rows = torch.randn(1024, 1000, generator=generator).to(device)
+    return rows, torch.randint(1000, (1024,), generator=generator).to(device)
+
+
 compare(
     "one of 1,000 numbers, in 1,024 rows",
     {
         "one_hot * x, summed": lambda x, labels: (F.one_hot(labels, 1000) * x).sum(dim=1),
         "gather": lambda x, labels: x.gather(1, labels[:, None])[:, 0],
     },
-    inputs=lambda generator, device: (
-        torch.randn(1024, 1000, generator=generator).to(device),
-        torch.randint(1000, (1024,), generator=generator).to(device),
-    ),
+    inputs=rows_and_labels,
     guess=guess,
 )
 
@@ -1025,10 +1046,14 @@ def double_where_root(x):
     return torch.autograd.grad(result.sum(), x)[0]
 
 
+def numbers_with_zeros(generator, device):
+    return (torch.rand(200_000, generator=generator) - 0.1).clamp(min=0).to(device)
+
+
 compare(
     "a root and its gradient, 200,000 numbers with zeros",
     {"select, put back": select_root, "clamp": clamped_root, "double where": double_where_root},
-    inputs=lambda generator, device: (torch.rand(200_000, generator=generator) - 0.1).clamp(min=0).to(device),
+    inputs=numbers_with_zeros,
     guess=guess,
 )
 
@@ -1045,17 +1070,20 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def values_and_groups_in_order(generator, device):
+    values = torch.rand(1_000_000, generator=generator).to(device)
+    return values, torch.arange(1000).repeat_interleave(1000).to(device)
+
+
 compare(
     "1,000 groups of 1,000 numbers, in order",
     {
         "scatter_add": lambda values, groups: values.new_zeros(1000).scatter_add(0, groups, values),
         "view(1000, 1000).sum(1)": lambda values, groups: values.view(1000, 1000).sum(1),
     },
-    inputs=lambda generator, device: (
-        torch.rand(1_000_000, generator=generator).to(device),
-        torch.arange(1000).repeat_interleave(1000).to(device),
-    ),
+    inputs=values_and_groups_in_order,
     guess=guess,
     bytes=4e6,
 )
@@ -1111,14 +1139,19 @@ assert (True * torch.tensor(2.0) + False * torch.tensor(torch.inf)).isnan()
 # %%
 guess = ...
 
+
 # %%
+def two_rows(generator, device):
+    return tuple(torch.rand(2, 1_000_000, generator=generator).to(device))
+
+
 compare(
     "the larger of two, 1,000,000 times",
     {
         "where(a > b, a, b)": lambda a, b: torch.where(a > b, a, b),
         "torch.maximum": torch.maximum,
     },
-    inputs=lambda generator, device: tuple(torch.rand(2, 1_000_000, generator=generator).to(device)),
+    inputs=two_rows,
     guess=guess,
     bytes=12e6,
 )

@@ -94,19 +94,14 @@ assert torch.equal(F.interpolate(eye, scale_factor=8, mode="nearest-exact"), enl
 # %%
 guess = ...
 
-
 # %%
-def colour_batch(count, height, width):
-    return lambda generator, device: torch.rand(count, 3, height, width, generator=generator).to(device)
-
-
 compare(
     "doubling 4 pictures of 3 × 128 × 128",
     {
         mode: lambda x, mode=mode: F.interpolate(x, scale_factor=2, mode=mode)
         for mode in ("bicubic", "bilinear")
     },
-    inputs=colour_batch(4, 128, 128),
+    inputs=(4, 3, 128, 128),
     guess=guess,
     differ="another mode",
     bytes=4 * 3 * 128 * 128 * 4 * 5,
@@ -144,7 +139,7 @@ compare(
         "PIL, one by one": lambda batch: through_pil(batch, 48),
         "F.interpolate": lambda batch: F.interpolate(batch, (48, 48), mode="bilinear"),
     },
-    inputs=colour_batch(32, 32, 32),
+    inputs=(32, 3, 32, 32),
     guess=guess,
     differ="PIL works with bytes, see below",
     because="prices",
@@ -201,6 +196,10 @@ def large_bytes(generator, device):
     return torch.randint(256, (8, 3, 200, 200), generator=generator, dtype=torch.uint8).to(device)
 
 
+def pil_pictures(generator, device):
+    return [to_pil_image(one) for one in large_bytes(generator, device)]
+
+
 compare(
     "8 PIL pictures of 200 × 200 to a batch of thumbnails",
     {
@@ -208,12 +207,12 @@ compare(
         "a batch in float32": lambda pictures: thumbnails_float(as_batch(pictures)),
         "a batch of bytes": lambda pictures: thumbnails_bytes(as_batch(pictures)),
     },
-    inputs=lambda generator, device: ([to_pil_image(p) for p in large_bytes(generator, device)],),
+    inputs=pil_pictures,
     guess=guess,
     differ="rounded differently, by one step of 255",
     only="cpu",
 )
-large = [to_pil_image(p) for p in large_bytes(torch.Generator(), "cpu")]
+large = pil_pictures(torch.Generator(), "cpu")
 assert costs(as_batch, large).bytes > 9 * thumbnails_pil(large).nbytes
 
 # %% [markdown]
@@ -366,7 +365,7 @@ compare(
         "antialias=True": lambda x: F.interpolate(x, (56, 56), mode="bilinear", antialias=True),
         "antialias=False": lambda x: F.interpolate(x, (56, 56), mode="bilinear"),
     },
-    inputs=colour_batch(4, 224, 224),
+    inputs=(4, 3, 224, 224),
     guess=guess,
     differ="this is the question: what does the default leave out?",
 )
@@ -494,7 +493,7 @@ def png_by_grid(batch):
 compare(
     "16 pictures of 64 × 64 on a page of 266 × 266 as PNG",
     {"matplotlib, 16 axes": png_by_plotting, "make_grid": png_by_grid},
-    inputs=colour_batch(16, 64, 64),
+    inputs=(16, 3, 64, 64),
     guess=guess,
     differ="two files of the same pictures",
     only="cpu",
@@ -584,7 +583,7 @@ compare(
         "make_grid": lambda batch: make_grid(batch, nrow=40, padding=1),
         "by hand": lambda batch: page_by_hand(batch, 40, 1),
     },
-    inputs=colour_batch(1000, 8, 8),
+    inputs=(1000, 3, 8, 8),
     guess=guess,
     because="prices",
 )
@@ -797,7 +796,7 @@ compare(
         "antialias=False": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
         "antialias=True": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic", antialias=True),
     },
-    inputs=colour_batch(4, 128, 128),
+    inputs=(4, 3, 128, 128),
     guess=guess,
     differ="other cubic weights",
 )
@@ -960,7 +959,7 @@ blurred = compare(
         "one by one": lambda batch: torch.stack([v2.functional.gaussian_blur(p, [5, 5]) for p in batch]),
         "the batch at once": lambda batch: v2.functional.gaussian_blur(batch, [5, 5]),
     },
-    inputs=colour_batch(16, 128, 128),
+    inputs=(16, 3, 128, 128),
     guess=guess,
     because="page faults",
 )
