@@ -17,7 +17,7 @@ from autograder.teaching.recall import questions
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
-hundred = lambda generator, device: torch.rand(100, generator=generator).to(device)
+hundred = 100
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
 def test_nonsense_gets_one_clear_sentence():
     for change, error, sentence in [
         ({"variants": {"one": torch.sin}}, ValueError, "two callables or more"),
-        ({"inputs": 3}, TypeError, "inputs must be a function"),
+        ({"inputs": "3"}, TypeError, "inputs must be a shape, or a function"),
         ({"claim": "Z9"}, ValueError, "There is no claim 'Z9'"),
         ({"variants": {"sine": torch.sin, "cosine": torch.cos}}, ValueError, "'cosine' does not give what"),
         ({"variants": {"a": torch.sin, "b": lambda x: x.double().sin()}}, ValueError, "say why with differ"),
@@ -122,6 +122,15 @@ def test_variants_may_differ_where_that_is_said_and_may_change_their_inputs(caps
     assert "each gets its own inputs" in capsys.readouterr().out
 
 
+def test_inputs_are_numbers_of_a_shape_or_the_device():
+    seen: list = []
+    both = dict.fromkeys(("one", "two"), lambda given: seen.append(given))
+    compare("a shape", both, inputs=(2, 3), seconds=0)
+    assert {one.shape for one in seen} == {(2, 3)} and len({one.sum().item() for one in seen}) > 3
+    compare("nothing", both, only="cpu", seconds=0)
+    assert seen[-1] == "cpu"
+
+
 RECORDED = {
     "recorded": lambda numbers: busy_for(0.006 if torch.is_grad_enabled() else 0.003),
     "not recorded": lambda numbers: busy_for(0.003),
@@ -130,7 +139,7 @@ NEEDS_A_TAPE = dict.fromkeys(("one", "two"), lambda numbers: numbers.requires_gr
 
 
 def test_a_cause_is_taken_away_and_what_went_with_it_is_told(capsys):
-    also = without("size", inputs=lambda generator, device: torch.rand(10, generator=generator).to(device))
+    also = without("size", inputs=lambda generator, device: torch.zeros(10, device=device))
     found = compare("busy", RECORDED, inputs=hundred, because=["recording", also], only="cpu", seconds=0)
     text = capsys.readouterr().out
     gone, refuted = found.shares
