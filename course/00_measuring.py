@@ -574,8 +574,9 @@ compare(
 
 # %% [markdown]
 # On the CPU the values matter; on an H200 both sorts take the same time. So use inputs like those you will have.
-# `compare` calls `inputs` anew for every block, and both sides of a pair get equal values. It refuses variants with
-# different results, unless `differ=` says why.
+# `inputs` is a function that makes them, or a shape: then they are random numbers from 0 to 1. Without it, a variant is
+# given the device. `compare` makes inputs anew for every block, and both sides of a pair get equal values. It refuses
+# variants with different results, unless `differ=` says why.
 
 # %% [markdown]
 # ## 6. Predict what it should take

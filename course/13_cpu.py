@@ -99,10 +99,9 @@ def on_threads(number, function):
     return run
 
 
-def two_matrices(side):
-    return lambda generator, device: (
-        torch.rand(side, side, generator=generator),
-        torch.rand(side, side, generator=generator),
+def random_tensors(*shapes):
+    return lambda generator, device: tuple(
+        torch.rand(shape, generator=generator).to(device) for shape in shapes
     )
 
 
@@ -110,7 +109,7 @@ if cores_are_free:
     products = compare(
         "cpu: a product of 512 × 512 on one thread or on all cores",
         {"1 thread": on_threads(1, torch.mm), "all cores": on_threads(cores, torch.mm)},
-        inputs=two_matrices(512),
+        inputs=random_tensors((512, 512), (512, 512)),
         guess=guess,
         claim="E7",
         only="cpu",
@@ -146,10 +145,7 @@ guess = ...
 compare(
     "cpu: adding 1,000 numbers on one thread or on all cores",
     {"1 thread": on_threads(1, torch.add), "all cores": on_threads(cores, torch.add)},
-    inputs=lambda generator, device: (
-        torch.rand(1000, generator=generator),
-        torch.rand(1000, generator=generator),
-    ),
+    inputs=random_tensors(1000, 1000),
     guess=guess,
     claim="E7",
     only="cpu",
@@ -194,7 +190,7 @@ compare(
         "8 for each core": on_threads(8 * cores, torch.mm),
         "1 thread": on_threads(1, torch.mm),
     },
-    inputs=two_matrices(256),
+    inputs=random_tensors((256, 256), (256, 256)),
     guess=guess,
     only="cpu",
     clock="wall",
@@ -293,7 +289,13 @@ print(costs(torch.sigmoid, neighbours, out=out))
 # %%
 guess = ...
 
+
 # %%
+def points_middle_and_space(generator, device):
+    points, middle = torch.rand(100_000, 3, generator=generator), torch.rand(3, generator=generator)
+    return points, middle, torch.empty(100_000, 3)
+
+
 compare(
     "cpu: subtracting a row of 3 numbers, or of 300",
     {
@@ -302,11 +304,7 @@ compare(
             points.view(-1, 300), middle.repeat(100), out=out.view(-1, 300)
         ).view(-1, 3),
     },
-    inputs=lambda generator, device: (
-        torch.rand(100_000, 3, generator=generator),
-        torch.rand(3, generator=generator),
-        torch.empty(100_000, 3),
-    ),
+    inputs=points_middle_and_space,
     guess=guess,
     only="cpu",
     seconds=0.5,
@@ -350,17 +348,20 @@ assert torch.equal(out, points - middle)
 # %%
 guess = ...
 
+
 # %%
+def in_both_formats(generator, device):
+    batch = torch.rand(8, 64, 28, 28, generator=generator).to(device)
+    return batch, batch.to(memory_format=torch.channels_last)
+
+
 compare(
     "cpu: average pooling of 64 channels",
     {
         "default": lambda default, last: F.avg_pool2d(default, 2),
         "channels_last": lambda default, last: F.avg_pool2d(last, 2),
     },
-    inputs=lambda generator, device: (
-        batch := torch.rand(8, 64, 28, 28, generator=generator).to(device),
-        batch.to(memory_format=torch.channels_last),
-    ),
+    inputs=in_both_formats,
     guess=guess,
     claim="E7",
     only="cpu",
@@ -389,10 +390,7 @@ def one_by_one(matrix, vectors):
 compare(
     "cpu: a matrix times 64 vectors",
     {"one by one": one_by_one, "all at once": lambda matrix, vectors: vectors @ matrix.T},
-    inputs=lambda generator, device: (
-        torch.rand(2048, 2048, generator=generator).to(device),
-        torch.rand(64, 2048, generator=generator).to(device),
-    ),
+    inputs=random_tensors((2048, 2048), (64, 2048)),
     guess=guess,
     only="cpu",
     bytes=4 * (2048 * 2048 + 2 * 64 * 2048),
@@ -498,6 +496,13 @@ guess = ...
 
 
 # %%
+def numbers_and_buffer(length):
+    return lambda generator, device: (
+        torch.rand(length, generator=generator).to(device),
+        torch.ones(length, device=device),
+    )
+
+
 def formula(x):
     return ((x * 0.5 + 1) * x - 0.25) * x
 
@@ -517,10 +522,7 @@ many = compare(
         "in place": lambda x, out: in_place(x),
         "into a buffer": into,
     },
-    inputs=lambda generator, device: (
-        torch.rand(10_000_000, generator=generator).to(device),
-        torch.ones(10_000_000, device=device),
-    ),
+    inputs=numbers_and_buffer(10_000_000),
     guess=guess,
     only="cpu",
     seconds=0.8,
@@ -556,21 +558,14 @@ for function, arguments in ((formula, (x,)), (in_place, (x,)), (into, (x, out)))
 # %%
 guess = ...
 
-
 # %%
-def three_tensors(length):
-    return lambda generator, device: tuple(
-        torch.rand(length, generator=generator).to(device) for _ in range(3)
-    )
-
-
 compare(
     "cpu: c + 0.5 · a · b, three operations or addcmul",
     {
         "c + 0.5 * a * b": lambda a, b, c: c + 0.5 * a * b,
         "addcmul": lambda a, b, c: torch.addcmul(c, a, b, value=0.5),
     },
-    inputs=three_tensors(2_000_000),
+    inputs=random_tensors(2_000_000, 2_000_000, 2_000_000),
     guess=guess,
     only="cpu",
     bytes=4 * 4 * 2_000_000,
@@ -692,10 +687,7 @@ compare(
         "blocks of 16,384": lambda x, out: in_blocks(x, out, 16_384),
         "blocks of 131,072": lambda x, out: in_blocks(x, out, 131_072),
     },
-    inputs=lambda generator, device: (
-        torch.rand(4_000_000, generator=generator).to(device),
-        torch.ones(4_000_000, device=device),
-    ),
+    inputs=numbers_and_buffer(4_000_000),
     guess=guess,
     only="cpu",
     bytes=2 * 4 * 4_000_000,
@@ -727,6 +719,13 @@ guess = ...
 
 
 # %%
+def points_and_others(generator, device):
+    return (
+        torch.randn(2000, generator=generator).to(device),
+        torch.randn(2000, generator=generator).to(device),
+    )
+
+
 def crowding(points, others):
     return (points[:, None] - others).abs_().neg_().exp_().sum(1)
 
@@ -743,10 +742,7 @@ ways = {
 table = compare(
     "cpu: sums over a table of 2,000 × 2,000, in blocks",
     ways,
-    inputs=lambda generator, device: (
-        torch.randn(2000, generator=generator).to(device),
-        torch.randn(2000, generator=generator).to(device),
-    ),
+    inputs=points_and_others,
     guess=guess,
     only="cpu",
     seconds=0.7,
@@ -801,7 +797,12 @@ assert not torch.allclose(means, total / len(others), rtol=1e-4)
 # %%
 guess = ...
 
+
 # %%
+def pairs_and_space(generator, device):
+    return torch.rand(40_000, generator=generator), torch.empty(20_000)
+
+
 compare(
     "cpu: a product of 20,000 numbers with gaps, or copied first",
     {
@@ -810,7 +811,7 @@ compare(
             numbers[::2].contiguous(), numbers[1::2].contiguous(), out=out
         ),
     },
-    inputs=lambda generator, device: (torch.rand(40_000, generator=generator), torch.empty(20_000)),
+    inputs=pairs_and_space,
     guess=guess,
     only="cpu",
     seconds=0.5,
@@ -835,10 +836,7 @@ compare(
         "in place": lambda x, out: in_place(x),
         "into a buffer": into,
     },
-    inputs=lambda generator, device: (
-        torch.rand(20_000, generator=generator).to(device),
-        torch.ones(20_000, device=device),
-    ),
+    inputs=numbers_and_buffer(20_000),
     guess=guess,
     only="cpu",
     seconds=0.5,
@@ -911,11 +909,7 @@ compare(
         "x @ weight + bias": lambda x, weight, bias: x @ weight + bias,
         "addmm": lambda x, weight, bias: torch.addmm(bias, x, weight),
     },
-    inputs=lambda generator, device: (
-        torch.rand(256, 512, generator=generator).to(device),
-        torch.rand(512, 512, generator=generator).to(device),
-        torch.rand(512, generator=generator).to(device),
-    ),
+    inputs=random_tensors((256, 512), (512, 512), 512),
     guess=guess,
     only="cpu",
     flops=2 * 256 * 512 * 512,

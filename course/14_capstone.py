@@ -493,6 +493,11 @@ guess = ...
 
 
 # %%
+def weights_and_pictures(generator, device):
+    pictures = torch.randn(TEST, 1, 16, 16, generator=generator, dtype=torch.float64)
+    return first_weights(device, torch.float64), pictures.to(device)
+
+
 def with_a_graph(weights, x):
     return scores(weights, x).argmax(1)
 
@@ -505,10 +510,7 @@ def without_a_graph(weights, x):
 compare(
     "capstone: 128 pictures, with and without a graph",
     {"with a graph": with_a_graph, "no_grad": without_a_graph},
-    inputs=lambda generator, device: (
-        first_weights(device, torch.float64),
-        torch.randn(TEST, 1, 16, 16, generator=generator, dtype=torch.float64).to(device),
-    ),
+    inputs=weights_and_pictures,
     guess=guess,
     claim="B3",
 )
@@ -558,14 +560,19 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def three_orders(generator, device):
+    return draw_orders(generator, 1600, 1)[:3], device
+
+
 compare(
     "capstone: enlarge once, for three steps",
     {
         "enlarge each batch": lambda orders, device: train(with_evaluation, orders, device, learn=1600),
         "enlarge once": lambda orders, device: train(with_preparing, orders, device, learn=1600),
     },
-    inputs=lambda generator, device: (draw_orders(generator, 1600, 1)[:3], device),
+    inputs=three_orders,
     guess=guess,
     because="prices",
 )
@@ -720,17 +727,17 @@ guessed("MB alive at once, with a graph", guess, peaks[0], *lines)
 # %%
 guess = ...
 
+
 # %%
+def weights_and_digits(generator, device):
+    data = enlarge_all(digits, digit_labels, device, torch.float32)
+    return first_weights(device, torch.float32), data, only_index, device, torch.float32
+
+
 compare(
     "capstone: evaluation in pieces",
     {"at once": evaluate_at_once, "32": partial(evaluate_in_pieces, size=32), "256": evaluate_in_pieces},
-    inputs=lambda generator, device: (
-        first_weights(device, torch.float32),
-        enlarge_all(digits, digit_labels, device, torch.float32),
-        only_index,
-        device,
-        torch.float32,
-    ),
+    inputs=weights_and_digits,
     guess=guess,
     differ="in another batch size a GPU may round differently, and two scores nearly tie",
     because="prices",

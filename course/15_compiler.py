@@ -897,6 +897,13 @@ guess = ...
 
 
 # %%
+def rows_and_weights(generator, device):
+    return (
+        torch.rand(16, 128, generator=generator).to(device),
+        (torch.randn(20, 128, 128, generator=generator) / 8).to(device),
+    )
+
+
 def small_layers(x, weights):
     for weight in weights:
         x = torch.relu(x @ weight)
@@ -906,7 +913,7 @@ def small_layers(x, weights):
 unable = None
 with_graphs = torch.compile(small_layers, mode="reduce-overhead")
 if torch.cuda.is_available():  # there torch writes Triton, which needs a C compiler
-    given = torch.rand(16, 128, device="cuda"), torch.randn(20, 128, 128, device="cuda") / 8
+    given = rows_and_weights(torch.Generator(), "cuda")
     try:
         for _ in range(3):  # one compiles, one warms up, one records
             with_graphs(*given)
@@ -923,10 +930,7 @@ else:
     compare(
         "compiler: twenty small layers on a GPU, with CUDA graphs or without",
         {"default": torch.compile(small_layers), "reduce-overhead": with_graphs},
-        inputs=lambda generator, device: (
-            torch.rand(16, 128, generator=generator).to(device),
-            (torch.randn(20, 128, 128, generator=generator) / 8).to(device),
-        ),
+        inputs=rows_and_weights,
         guess=guess,
         claim="F2",
         only="cuda",

@@ -101,6 +101,11 @@ guess = ...
 
 
 # %%
+def two_numbers_and_a_weight(generator, device):
+    a, b = torch.rand(2, 1, generator=generator).to(device)
+    return a, b, torch.rand(1, generator=generator).to(device).requires_grad_()
+
+
 def without_recording(a, b, w):
     with torch.no_grad():
         return w + b
@@ -115,10 +120,7 @@ one_number = compare(
         "a.dim()": lambda a, b, w: a.dim(),
         "no_grad around w + b": without_recording,
     },
-    inputs=lambda generator, device: (
-        *torch.rand(2, 1, generator=generator).to(device).unbind(),
-        torch.rand(1, generator=generator).to(device).requires_grad_(),
-    ),
+    inputs=two_numbers_and_a_weight,
     guess=guess,
     differ="five different calls",
 )
@@ -932,14 +934,19 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def rows_and_a_weight(generator, device):
+    return (
+        torch.rand(32, 256, generator=generator).to(device),
+        (torch.rand(256, 256, generator=generator) / 128).to(device),
+    )
+
+
 compare(
     "overhead: ten layers, without gradients",
     {name: layers_under(mode) for name, mode in MODES.items()},
-    inputs=lambda generator, device: (
-        torch.rand(32, 256, generator=generator).to(device),
-        (torch.rand(256, 256, generator=generator) / 128).to(device),
-    ),
+    inputs=rows_and_a_weight,
     guess=guess,
     claim="F30",
     only="cpu",

@@ -166,15 +166,15 @@ guess = ...
 
 
 # %%
-def one_million(generator, device):
-    return torch.randn(1_000_000, generator=generator).to(device)
+def normal_numbers(*shape):
+    return lambda generator, device: torch.randn(shape, generator=generator).to(device)
 
 
 if kernels:
     compare(
         "kernel: shrink 1,000,000 numbers, five operations or a loop",
         {"five operations": shrink, "loop in C++": shrink_loop},
-        inputs=one_million,
+        inputs=normal_numbers(1_000_000),
         guess=guess,
         claim="F32",
         only="cpu",
@@ -219,7 +219,7 @@ if kernels:
             "two operations": shrink_in_two,
             "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.5),
         },
-        inputs=one_million,
+        inputs=normal_numbers(1_000_000),
         guess=guess,
         only="cpu",
         bytes=2 * 4 * 1_000_000,
@@ -269,15 +269,15 @@ def product_loop(a, b):
     return result
 
 
-def two_matrices(generator, device):
-    return tuple(torch.randn(2, 256, 256, generator=generator).to(device))
+def two_tensors(*shape):
+    return lambda generator, device: tuple(torch.randn(2, *shape, generator=generator).to(device))
 
 
 if kernels:
     compare(
         "kernel: a product of 256 × 256, torch or three loops",
         {"torch": torch.mm, "three loops in C++": product_loop},
-        inputs=two_matrices,
+        inputs=two_tensors(256, 256),
         guess=guess,
         only="cpu",
         seconds=0.6,
@@ -316,7 +316,7 @@ if kernels:
             "torch.softmax": lambda x: x.softmax(1),
             "loop in C++": softmax_loop,
         },
-        inputs=lambda generator, device: torch.randn(1000, 1000, generator=generator).to(device),
+        inputs=normal_numbers(1000, 1000),
         guess=guess,
         claim="F32",
         only="cpu",
@@ -545,7 +545,7 @@ if kernels:
     compare(
         "kernel: shrink 10 numbers, a custom operator or two operations",
         both_ways,
-        inputs=lambda generator, device: torch.randn(10, generator=generator).to(device),
+        inputs=normal_numbers(10),
         guess=guess,
         claim="F33",
         only="cpu",
@@ -563,7 +563,7 @@ if kernels:
     compare(
         "kernel: shrink 4,000,000 numbers, a custom operator or two operations",
         both_ways,
-        inputs=lambda generator, device: torch.randn(4_000_000, generator=generator).to(device),
+        inputs=normal_numbers(4_000_000),
         guess=guess,
         claim="F33",
         only="cpu",
@@ -771,7 +771,7 @@ if triton or interpreted:
     compare(
         "kernel: softmax of 32,768 rows in Triton",
         {"torch.softmax": lambda x: x.softmax(1), "kernel in Triton": softmax},
-        inputs=lambda generator, device: torch.randn(32_768, 1000, generator=generator).to(device),
+        inputs=normal_numbers(32_768, 1000),
         guess=guess,
         claim="F40",
         only="cuda",
@@ -859,7 +859,7 @@ if triton or interpreted:
     compare(
         "kernel: a product of 1,024 × 1,024 in Triton",
         {"kernel in Triton": lambda a, b: product(a, b)[0], "torch": torch.mm},
-        inputs=lambda generator, device: tuple(torch.randn(2, 1024, 1024, generator=generator).to(device)),
+        inputs=two_tensors(1024, 1024),
         guess=guess,
         only="cuda",
         flops=2 * 1024**3,
@@ -948,7 +948,7 @@ if triton:
     compare(
         f"kernel: add 100,000 numbers in Triton, {'interpreted' if interpreted else 'compiled'}",
         {"kernel": lambda x, y: add(x, y, 1024), "torch": torch.add},
-        inputs=lambda generator, device: tuple(torch.randn(2, 100_000, generator=generator).to(device)),
+        inputs=two_tensors(100_000),
         guess=guess,
         only=where,
         seconds=0.6,

@@ -251,6 +251,10 @@ guess = ...
 
 
 # %%
+def letters_and_model(generator, device):
+    return torch.randint(len(ALPHABET), (1, 16), generator=generator), large
+
+
 def one_by_one(letters, model):
     caches = growing_caches(model)
     return torch.cat([step(model, letter, caches) for letter in letters.split(1, 1)], 1)
@@ -259,7 +263,7 @@ def one_by_one(letters, model):
 compare(
     "serving: 16 letters read, one by one or all at once",
     {"one by one": one_by_one, "all at once": lambda letters, model: read(model, letters)},
-    inputs=lambda generator, device: (torch.randint(len(ALPHABET), (1, 16), generator=generator), large),
+    inputs=letters_and_model,
     guess=guess,
     claim="F44",
     only="cpu",
@@ -335,6 +339,10 @@ def next_scores(model, letters, caches):
     return scores
 
 
+def eight_letters(generator, device):
+    return torch.randint(len(ALPHABET), (8, 1), generator=generator)
+
+
 def text_by_text(letters):
     pairs = zip(letters.split(1), alone, strict=True)
     return torch.cat([next_scores(large, letter, caches) for letter, caches in pairs])
@@ -349,7 +357,7 @@ compare(
         "in one batch": lambda letters: next_scores(large, letters, together),
         "one after the other": text_by_text,
     },
-    inputs=lambda generator, device: torch.randint(len(ALPHABET), (8, 1), generator=generator),
+    inputs=eight_letters,
     guess=guess,
     claim="F46",
     only="cpu",
@@ -697,18 +705,17 @@ guess = ...
 
 
 # %%
-def alone_twice(prompts):
-    return [write(writer, prompt, 64) for prompt in prompts]
+def alone_twice(device):
+    return [write(writer, prompt, 64) for prompt in prompts[:2]]
 
 
 def with_guesses(small):
-    return lambda prompts: [speculate(writer, small, prompt, 64)[0] for prompt in prompts]
+    return lambda device: [speculate(writer, small, prompt, 64)[0] for prompt in prompts[:2]]
 
 
 compare(
     "serving: 2 × 48 letters, alone or with a small model's guesses",
     {"alone": alone_twice, "with guesses": with_guesses(sketch)},
-    inputs=lambda generator, device: prompts[:2],
     guess=guess,
     claim="F53",
     only="cpu",
@@ -725,7 +732,6 @@ guess = ...
 compare(
     "serving: 2 × 48 letters, with a small model that has hardly learnt",
     {"alone": alone_twice, "with guesses": with_guesses(raw)},
-    inputs=lambda generator, device: prompts[:2],
     guess=guess,
     claim="F53",
     only="cpu",
