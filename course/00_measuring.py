@@ -106,14 +106,19 @@ guessed(
 # %%
 guess = ...
 
+
 # %%
+def memory_in_use(generator, device):
+    return torch.ones(10_000_000, device=device)
+
+
 filled = compare(
     "measuring: 40 MB in new memory, or in memory in use",
     {
         "new memory": lambda target: torch.empty(10_000_000, device=target.device).fill_(1),
         "memory in use": lambda target: target.fill_(1),
     },
-    inputs=lambda generator, device: torch.ones(10_000_000, device=device),
+    inputs=memory_in_use,
     guess=guess,
     because="page faults",
 )
@@ -311,10 +316,14 @@ def ask_once(rows):
     return total.item()
 
 
+def hundred_rows(generator, device):
+    return list(torch.rand(100, 1000, generator=generator).to(device))
+
+
 compare(
     "measuring: 100 sums with 100 syncs, or with one",
     {"100 syncs": ask_each_time, "one sync": ask_once},
-    inputs=lambda generator, device: (list(torch.rand(100, 1000, generator=generator).to(device)),),
+    inputs=hundred_rows,
     guess=guess,
 )
 rows = list(torch.rand(100, 1000))
@@ -639,6 +648,11 @@ def by_hand_into(products, x):
     return torch.mul(x, x, out=products).sum().sqrt()
 
 
+def numbers_and_memory(generator, device):
+    numbers = torch.rand(4_000_000, generator=generator).to(device)
+    return numbers, torch.ones_like(numbers)
+
+
 lengths = compare(
     "measuring: the length of 4,000,000 numbers, in new memory or not",
     {
@@ -646,10 +660,7 @@ lengths = compare(
         "by hand, memory in use": lambda x, products: by_hand_into(products, x),
         "vector_norm": lambda x, products: torch.linalg.vector_norm(x),
     },
-    inputs=lambda generator, device: (
-        torch.rand(4_000_000, generator=generator).to(device),
-        torch.ones(4_000_000, device=device),
-    ),
+    inputs=numbers_and_memory,
     guess=guess,
     bytes=16e6,
     because="prices",
@@ -738,13 +749,19 @@ guess = ...
 
 # %%
 n = 128
+
+
+def two_matrices(generator, device):
+    return tuple(torch.rand(2, n, n, generator=generator).to(device))
+
+
 compare(
     "measuring: a product of 128 × 128, by broadcasting or @",
     {
         "broadcast": lambda a, b: (a[:, :, None] * b).sum(dim=1),
         "a @ b": lambda a, b: a @ b,
     },
-    inputs=lambda generator, device: tuple(torch.rand(2, n, n, generator=generator).to(device)),
+    inputs=two_matrices,
     guess=guess,
     flops=2 * n**3,
     because="prices",

@@ -132,14 +132,19 @@ print(f"the next float32 after 30,000 is 30,000 + {step.item():.4f}")
 # %%
 guess = ...
 
+
 # %%
+def list_of_floats(generator, device):
+    return torch.rand(100_000, generator=generator).tolist()
+
+
 compare(
     "a given list of 100,000 floats",
     {
         "through NumPy": lambda values: torch.from_numpy(np.array(values, dtype=np.float32)),
         "torch.tensor(list)": lambda values: torch.tensor(values),
     },
-    inputs=lambda generator, device: (torch.rand(100_000, generator=generator).tolist(),),
+    inputs=list_of_floats,
     guess=guess,
     only="cpu",
 )
@@ -172,10 +177,14 @@ def stacked_first(arrays):
     return torch.tensor(np.stack(arrays))
 
 
+def twenty_arrays(generator, device):
+    return list(torch.rand(20, 64, 64, generator=generator).numpy())
+
+
 compare(
     "20 arrays of 64 × 64",
     {"torch.tensor(list of arrays)": torch.tensor, "from_numpy(np.stack)": np_stack},
-    inputs=lambda generator, device: (list(torch.rand(20, 64, 64, generator=generator).numpy()),),
+    inputs=twenty_arrays,
     guess=guess,
     only="cpu",
     because=without("many arrays", variants={"torch.tensor(array)": stacked_first, "np.stack": np_stack}),
@@ -194,11 +203,19 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def array_of(size, dtype=torch.float32):
+    def inputs(generator, device):
+        return torch.rand(size, generator=generator, dtype=dtype).numpy()
+
+    return inputs
+
+
 compare(
     "a NumPy array of 1,000,000 float32",
     {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
-    inputs=lambda generator, device: torch.rand(1_000_000, generator=generator).numpy(),
+    inputs=array_of(1_000_000),
     guess=guess,
     claim="A3",
     only="cpu",
@@ -304,7 +321,7 @@ compare(
         "torch.tensor(dtype=)": lambda array: torch.tensor(array, dtype=torch.float32),
         "from_numpy().float()": lambda array: torch.from_numpy(array).float(),
     },
-    inputs=lambda generator, device: torch.rand(300_000, generator=generator, dtype=torch.float64).numpy(),
+    inputs=array_of(300_000, torch.float64),
     guess=guess,
     claim="A3",
     only="cpu",
@@ -466,13 +483,17 @@ def right_at_once(example):
     return torch.zeros(example.shape, dtype=example.dtype, device=example.device)
 
 
+def million_float64(generator, device):
+    return torch.ones(1_000_000, dtype=torch.float64, device=device)
+
+
 compare(
     "zeros like a million float64",
     {
         "zeros, then .to": lambda example: torch.zeros(example.shape).to(example.device).to(example.dtype),
         "zeros_like": torch.zeros_like,
     },
-    inputs=lambda generator, device: torch.ones(1_000_000, dtype=torch.float64, device=device),
+    inputs=million_float64,
     guess=guess,
     because=without("the conversion", variants={"zeros": right_at_once, "zeros_like": torch.zeros_like}),
 )
@@ -611,7 +632,7 @@ guess = ...
 compare(
     "a NumPy array of 3 float32",
     {"torch.tensor": torch.tensor, "torch.from_numpy": torch.from_numpy},
-    inputs=lambda generator, device: torch.rand(3, generator=generator).numpy(),
+    inputs=array_of(3),
     guess=guess,
     claim="A3",
     only="cpu",

@@ -190,13 +190,15 @@ def sender(name):
     return lambda sources, targets: targets[name].copy_(sources[name])
 
 
+def sources_and_targets(generator, device):
+    sources = {name: torch.ones(size) for name, size in SIZES.items()}
+    return sources, {name: torch.ones(size, device=device) for name, size in SIZES.items()}
+
+
 sweep = compare(
     "copying blocks of five sizes to a device",
     {name: sender(name) for name in SIZES},
-    inputs=lambda generator, device: (
-        {name: torch.ones(size) for name, size in SIZES.items()},
-        {name: torch.ones(size, device=device) for name, size in SIZES.items()},
-    ),
+    inputs=sources_and_targets,
     guess=guess,
     differ="five sizes",
     because="prices",
@@ -230,7 +232,12 @@ for where, samples in sweep.samples.items():
 # %%
 guess = ...
 
+
 # %%
+def small_tensors_and_device(generator, device):
+    return [torch.rand(100, generator=generator) for _ in range(500)], device
+
+
 compare(
     "a batch of 500 small tensors on a device",
     {
@@ -239,7 +246,7 @@ compare(
         ),
         "stacked, then one transfer": lambda parts, device: torch.stack(parts).to(device, copy=True),
     },
-    inputs=lambda generator, device: ([torch.rand(100, generator=generator) for _ in range(500)], device),
+    inputs=small_tensors_and_device,
     guess=guess,
 )
 
@@ -317,21 +324,22 @@ print("strides of the images, zeros_like, new_zeros:", given.stride(), alike[1].
 # %%
 guess = ...
 
+
 # %%
+def channels_last_images(generator, device):
+    images = torch.rand(8, 32, 32, 32, generator=generator).to(device)
+    return images.to(memory_format=torch.channels_last)
+
+
 compare(
     "channels_last images times ones, on their device",
     {
         "ones(shape, device=)": lambda images: images * torch.ones(images.shape, device=images.device),
         "ones_like": lambda images: images * torch.ones_like(images),
     },
-    inputs=lambda generator, device: (
-        torch.rand(8, 32, 32, 32, generator=generator).to(device).to(memory_format=torch.channels_last)
-    ),
+    inputs=channels_last_images,
     guess=guess,
-    because=without(
-        "a second format",
-        inputs=(8, 32, 32, 32),
-    ),
+    because=without("a second format", inputs=(8, 32, 32, 32)),
 )
 
 # %% [markdown]
@@ -458,10 +466,14 @@ def load_into_meta(weights, device):
     return model
 
 
+def weights_and_device(generator, device):
+    return build().to(device).state_dict(), device
+
+
 compare(
     "loading weights into a new model on a device",
     {"build, move, load": build_and_load, "build on meta, assign": load_into_meta},
-    inputs=lambda generator, device: (build().to(device).state_dict(), device),
+    inputs=weights_and_device,
     guess=guess,
     differ="modules have no equality; their weights are compared below",
 )
@@ -621,13 +633,15 @@ def caller(number):
     return lambda picture, modules: modules[number](picture)
 
 
+def picture_and_modules(generator, device):
+    modules = [module().to(device) for module in (MadeInForward, SentInForward, Buffers)]
+    return torch.rand(1, 3, 32, 32, generator=generator).to(device), modules
+
+
 compare(
     "normalising a picture of 32 × 32 with constants",
     {"made in forward": caller(0), "sent in forward": caller(1), "buffers": caller(2)},
-    inputs=lambda generator, device: (
-        torch.rand(1, 3, 32, 32, generator=generator).to(device),
-        [module().to(device) for module in (MadeInForward, SentInForward, Buffers)],
-    ),
+    inputs=picture_and_modules,
     guess=guess,
     because="prices",
 )
@@ -725,13 +739,15 @@ def read_once(batches, weights):
     return total.item()
 
 
+def batches_and_weights(generator, device):
+    batches, weights = torch.rand(100, 16, 32, generator=generator), torch.rand(32, 8, generator=generator)
+    return batches.to(device), weights.to(device)
+
+
 compare(
     "100 losses, read one by one or once",
     {".item() at every step": read_each, ".item() once": read_once},
-    inputs=lambda generator, device: (
-        torch.rand(100, 16, 32, generator=generator).to(device),
-        torch.rand(32, 8, generator=generator).to(device),
-    ),
+    inputs=batches_and_weights,
     guess=guess,
 )
 
@@ -755,7 +771,7 @@ guess = ...
 
 
 # %%
-def halve_in_a_loop(rows, limit):
+def halve_in_a_loop(rows, limit=25.0):
     result = rows.clone()
     for i in range(len(rows)):
         if rows[i].sum().item() > limit:
@@ -763,7 +779,7 @@ def halve_in_a_loop(rows, limit):
     return result
 
 
-def halve_at_once(rows, limit):
+def halve_at_once(rows, limit=25.0):
     too_large = rows.sum(dim=1, keepdim=True) > limit
     return torch.where(too_large, rows / 2, rows)
 
@@ -771,7 +787,7 @@ def halve_at_once(rows, limit):
 compare(
     "200 rows, decided with .item() or with where",
     {"loop with .item()": halve_in_a_loop, "torch.where": halve_at_once},
-    inputs=lambda generator, device: (torch.rand(200, 50, generator=generator).to(device), 25.0),
+    inputs=(200, 50),
     guess=guess,
     because="prices",
 )
@@ -790,17 +806,21 @@ compare(
 # %%
 guess = ...
 
+
 # %%
+def numbers_and_mask(generator, device):
+    numbers = torch.rand(1000, 1000, generator=generator)
+    mask = torch.arange(1000) < torch.randint(1000, (1000, 1), generator=generator)
+    return numbers.to(device), mask.to(device)
+
+
 compare(
     "the sum of what a mask leaves of 1,000,000 numbers",
     {
         "x[mask].sum()": lambda x, mask: x[mask].sum(),
         "where(mask, x, 0).sum()": lambda x, mask: torch.where(mask, x, 0).sum(),
     },
-    inputs=lambda generator, device: (
-        torch.rand(1000, 1000, generator=generator).to(device),
-        (torch.arange(1000) < torch.randint(1000, (1000, 1), generator=generator)).to(device),
-    ),
+    inputs=numbers_and_mask,
     guess=guess,
     bytes=5e6,
 )
@@ -833,7 +853,15 @@ assert (x * mask).sum().isnan() and torch.where(mask, x, 0).sum() == 4
 # %%
 guess = ...
 
+
 # %%
+def rows_mask_and_weights(generator, device):
+    rows = torch.rand(2000, 256, generator=generator)
+    mask = torch.rand(2000, generator=generator) < 0.05
+    weights = torch.rand(256, 256, generator=generator)
+    return rows.to(device), mask.to(device), weights.to(device)
+
+
 compare(
     "5 % of 2,000 rows through a matrix",
     {
@@ -842,11 +870,7 @@ compare(
             mask[:, None], x @ weights, 0
         ).sum(),
     },
-    inputs=lambda generator, device: (
-        torch.rand(2000, 256, generator=generator).to(device),
-        (torch.rand(2000, generator=generator) < 0.05).to(device),
-        torch.rand(256, 256, generator=generator).to(device),
-    ),
+    inputs=rows_mask_and_weights,
     guess=guess,
     because="prices",
 )
@@ -900,14 +924,22 @@ published("A2", guess)
 # %%
 guess = ...
 
+
 # %%
+def two_on_the_cpu(*shape):
+    def inputs(generator, device):
+        return *torch.rand(2, *shape, generator=generator), device
+
+    return inputs
+
+
 compare(
     "adding 1,000 numbers: on the CPU, or there and back",
     {
         "on the CPU": lambda a, b, device: a + b,
         "there and back": lambda a, b, device: (a.to(device) + b.to(device)).cpu(),
     },
-    inputs=lambda generator, device: (*torch.rand(2, 1000, generator=generator), device),
+    inputs=two_on_the_cpu(1000),
     guess=guess,
 )
 
@@ -936,7 +968,7 @@ compare(
         "on the CPU": lambda a, b, device: a @ b,
         "there and back": lambda a, b, device: (a.to(device) @ b.to(device)).cpu(),
     },
-    inputs=lambda generator, device: (*torch.rand(2, 512, 512, generator=generator), device),
+    inputs=two_on_the_cpu(512, 512),
     guess=guess,
     flops=2 * 512**3,
 )

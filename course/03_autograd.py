@@ -433,10 +433,17 @@ def bend_with_where(x):
     return torch.autograd.grad(bent.sum(), x)[0]
 
 
+def normal_numbers(size):
+    def make(generator, device):
+        return torch.randn(size, generator=generator).to(device)
+
+    return make
+
+
 compare(
     "autograd: 500 conditions",
     {"if in a loop": bend_with_if, "torch.where": bend_with_where},
-    inputs=lambda generator, device: torch.randn(500, generator=generator).to(device),
+    inputs=normal_numbers(500),
     guess=guess,
     because="prices",
 )
@@ -1093,7 +1100,7 @@ def in_place(x):
 compare(
     "autograd: sin(x) + 1, in place or not",
     {"out of place": out_of_place, "in place": in_place},
-    inputs=lambda generator, device: torch.randn(1_000_000, generator=generator).to(device),
+    inputs=normal_numbers(1_000_000),
     guess=guess,
 )
 
@@ -1186,17 +1193,17 @@ def row_by_row(x, first, second):
     return torch.stack([torch.autograd.grad(value, x, retain_graph=True)[0] for value in results])
 
 
+def numbers_and_weights(generator, device):
+    x = torch.randn(64, generator=generator)
+    first = torch.randn(64, 64, generator=generator) / 8
+    second = torch.randn(64, 32, generator=generator) / 8
+    return x.to(device), first.to(device), second.to(device)
+
+
 compare(
     "autograd: a Jacobian of 32 × 64",
     {"row by row": row_by_row, "jacrev": jacrev(two_layers)},
-    inputs=lambda generator, device: tuple(
-        tensor.to(device)
-        for tensor in (
-            torch.randn(64, generator=generator),
-            torch.randn(64, 64, generator=generator) / 8,
-            torch.randn(64, 32, generator=generator) / 8,
-        )
-    ),
+    inputs=numbers_and_weights,
     guess=guess,
 )
 

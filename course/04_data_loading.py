@@ -98,10 +98,9 @@ guess = ...
 compare(
     "data loading: ten pictures from a folder",
     {
-        "hand-written Dataset": lambda by_hand, folder: [by_hand[i] for i in range(10)],
-        "ImageFolder": lambda by_hand, folder: [folder[i] for i in range(10)],
+        "hand-written Dataset": lambda device: [by_hand[i] for i in range(10)],
+        "ImageFolder": lambda device: [pictures[i] for i in range(10)],
     },
-    inputs=lambda generator, device: (by_hand, pictures),
     guess=guess,
     only="cpu",
 )
@@ -178,6 +177,10 @@ def all_four(path):
     return v2.functional.to_dtype(v2.functional.to_image(shrink(path)), torch.float32, scale=True)
 
 
+def cup_path(generator, device):
+    return cup
+
+
 compare(
     "data loading: one JPEG of 600 × 400, step by step",
     {
@@ -186,7 +189,7 @@ compare(
         "read, decode": decode,
         "read": read_only,
     },
-    inputs=lambda generator, device: cup,
+    inputs=cup_path,
     guess=guess,
     differ="each does a step less",
     only="cpu",
@@ -245,10 +248,9 @@ for i in range(len(cached)):
 compare(
     "data loading: ten pictures, second epoch",
     {
-        "decode again": lambda small, cached: [small[i] for i in range(10)],
-        "from the cache": lambda small, cached: [cached[i] for i in range(10)],
+        "decode again": lambda device: [small[i] for i in range(10)],
+        "from the cache": lambda device: [cached[i] for i in range(10)],
     },
-    inputs=lambda generator, device: (small, cached),
     guess=guess,
     only="cpu",
     seconds=0.6,
@@ -365,6 +367,10 @@ def only_indexing(digits):
     return [[column[indices] for column in digits.tensors] for indices in order.split(64)]
 
 
+def all_digits(generator, device):
+    return digits
+
+
 compare(
     "data loading: one epoch of 1,797 digits in memory",
     {
@@ -372,7 +378,7 @@ compare(
         "DataLoader, a batch of indices": batch_of_indices,
         "randperm and indexing": only_indexing,
     },
-    inputs=lambda generator, device: digits,
+    inputs=all_digits,
     guess=guess,
     differ="each shuffles anew",
     only="cpu",
@@ -418,8 +424,7 @@ if on_linux:
     none, two = loader_with(digits, 0, 64), loader_with(digits, 2, 64)
     compare(
         "data loading: digits with and without workers",
-        {"no workers": lambda none, two: epoch(none), "2 workers": lambda none, two: epoch(two)},
-        inputs=lambda generator, device: (none, two),
+        {"no workers": lambda device: epoch(none), "2 workers": lambda device: epoch(two)},
         guess=guess,
         only="cpu",
         clock="wall",
@@ -454,27 +459,23 @@ class FromFarAway(Dataset):
 if on_linux:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        far_away = (
-            loader_with(FromFarAway(), 0, 4),
-            loader_with(FromFarAway(), 4, 4, prefetch_factor=8),
-            loader_with(FromFarAway(), 4, 4),
-        )
-        for loader in far_away:
+        none, four = (loader_with(FromFarAway(), workers, 4) for workers in (0, 4))
+        ahead = loader_with(FromFarAway(), 4, 4, prefetch_factor=8)
+        for loader in (none, ahead, four):
             epoch(loader)
     print(str(caught[0].message).split(", which")[0] if caught else "no warning: enough processors")
     compare(
         "data loading: waiting for a network drive",
         {
-            "no workers": lambda none, ahead, four: epoch(none),
-            "4 workers, prefetch_factor=8": lambda none, ahead, four: epoch(ahead),
-            "4 workers": lambda none, ahead, four: epoch(four),
+            "no workers": lambda device: epoch(none),
+            "4 workers, prefetch_factor=8": lambda device: epoch(ahead),
+            "4 workers": lambda device: epoch(four),
         },
-        inputs=lambda generator, device: far_away,
         guess=guess,
         only="cpu",
         clock="wall",
     )
-    del far_away, loader
+    del none, ahead, four, loader
 
 # %% [markdown]
 # All workers can wait at the same time, on any number of processors. *Work* is different: it needs processors. Now
@@ -485,25 +486,21 @@ guess = ...
 
 # %%
 if on_linux:
-    loaders = (
-        loader_with(small, 0, 2),
-        loader_with(small, 2, 2, persistent_workers=False),
-        loader_with(small, 2, 2),
-    )
+    none, persistent = loader_with(small, 0, 2), loader_with(small, 2, 2)
+    new = loader_with(small, 2, 2, persistent_workers=False)
     compare(
         "data loading: decoding with workers",
         {
-            "no workers": lambda none, new, kept: epoch(none),
-            "2 workers, new each epoch": lambda none, new, kept: epoch(new),
-            "2 workers, persistent": lambda none, new, kept: epoch(kept),
+            "no workers": lambda device: epoch(none),
+            "2 workers, new each epoch": lambda device: epoch(new),
+            "2 workers, persistent": lambda device: epoch(persistent),
         },
-        inputs=lambda generator, device: loaders,
         guess=guess,
         only="cpu",
         clock="wall",
         seconds=1.5,
     )
-    del loaders
+    del none, new, persistent
 
 # %% [markdown]
 # This figure depends on your machine more than any other in the chapter. Two workers can at most halve the time, and
@@ -699,13 +696,14 @@ def bytes_travel(images, device):
     return images.to(device, non_blocking=True) / 255
 
 
+def images_and_device(generator, device):
+    return pinned(torch.randint(256, (64, 3, 64, 64), generator=generator, dtype=torch.uint8)), device
+
+
 compare(
     "data loading: floats or bytes to the device",
     {"to float, then to the device": floats_travel, "to the device, then to float": bytes_travel},
-    inputs=lambda generator, device: (
-        pinned(torch.randint(256, (64, 3, 64, 64), generator=generator, dtype=torch.uint8)),
-        device,
-    ),
+    inputs=images_and_device,
     guess=guess,
     seconds=0.5,
 )
@@ -837,8 +835,11 @@ def one_ahead(engine, weight, load=0.004, work=0.004):
 with ThreadPoolExecutor(1) as engine:
     compare(
         "data loading: a thread plays the copy engine",
-        {"one after the other": one_after_the_other, "one batch ahead": one_ahead},
-        inputs=lambda generator, device: (engine, torch.rand(64, 64, generator=generator)),
+        {
+            "one after the other": lambda weight: one_after_the_other(engine, weight),
+            "one batch ahead": lambda weight: one_ahead(engine, weight),
+        },
+        inputs=(64, 64),
         guess=guess,
         differ="each notes its own times",
         only="cpu",
@@ -907,7 +908,7 @@ def with_draft(path):
 compare(
     "data loading: one JPEG of 600 × 400 to a small tensor",
     {"PIL": with_pil, "torchvision.io": with_torchvision, "PIL with draft": with_draft},
-    inputs=lambda generator, device: cup,
+    inputs=cup_path,
     guess=guess,
     differ="each shrinks in its own way",
     only="cpu",
@@ -1006,13 +1007,18 @@ guess = ...
 # %%
 from autograder import published
 
+
+def source_and_target(generator, device):
+    return torch.full((4_000_000,), 0.5), torch.empty(4_000_000, device=device)
+
+
 compare(
     "data loading: 16 MB, copied into pinned memory first",
     {
         "plain copy": lambda source, target: target.copy_(source),
         "pin, then copy": lambda source, target: target.copy_(source.pin_memory()),
     },
-    inputs=lambda generator, device: (torch.full((4_000_000,), 0.5), torch.empty(4_000_000, device=device)),
+    inputs=source_and_target,
     guess=guess,
     claim="A4",
     only="cuda",

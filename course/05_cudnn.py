@@ -71,16 +71,22 @@ def convolve(images, weight):
     return F.conv2d(images, weight, padding=1)
 
 
+def some_images(generator, device):
+    return torch.rand(4 if device == "cpu" else 256, 32, 56, 56, generator=generator).to(device)
+
+
+def some_images_and_weight(generator, device):
+    images = some_images(generator, device)
+    return images, torch.rand(32, 32, 3, 3, generator=generator).to(device)
+
+
 compare(
     "a 3 × 3 convolution without and with the library",
     {
         "without": lambda images, weight: with_library(False, convolve, images, weight),
         "with": lambda images, weight: with_library(True, convolve, images, weight),
     },
-    inputs=lambda generator, device: (
-        torch.rand(4 if device == "cpu" else 256, 32, 56, 56, generator=generator).to(device),
-        torch.rand(32, 32, 3, 3, generator=generator).to(device),
-    ),
+    inputs=some_images_and_weight,
     guess=guess,
     claim="D1",
 )
@@ -109,9 +115,7 @@ compare(
         "off": lambda images: with_library(False, pool, images),
         "on": lambda images: with_library(True, pool, images),
     },
-    inputs=lambda generator, device: torch.rand(
-        4 if device == "cpu" else 256, 32, 56, 56, generator=generator
-    ).to(device),
+    inputs=some_images,
     guess=guess,
     claim="D1",
 )
@@ -165,14 +169,19 @@ for algorithm in (matrix_product, fft):
 # %%
 guess = ...
 
+
 # %%
+def images_and_weight(*shapes):
+    def inputs(generator, device):
+        return tuple(torch.rand(shape, generator=generator).to(device) for shape in shapes)
+
+    return inputs
+
+
 compare(
     "three algorithms for a 3 × 3 kernel",
     {"FFT": fft, "matrix product": matrix_product, "direct": direct},
-    inputs=lambda generator, device: (
-        torch.rand(1, 16, 64, 64, generator=generator).to(device),
-        torch.rand(16, 16, 3, 3, generator=generator).to(device),
-    ),
+    inputs=images_and_weight((1, 16, 64, 64), (16, 16, 3, 3)),
     guess=guess,
     differ="each rounds in its own way",
 )
@@ -187,10 +196,7 @@ guess = ...
 compare(
     "three algorithms for a 31 × 31 kernel",
     {"FFT": fft, "matrix product": matrix_product, "direct": direct},
-    inputs=lambda generator, device: (
-        torch.rand(1, 2, 96, 96, generator=generator).to(device),
-        torch.rand(2, 2, 31, 31, generator=generator).to(device),
-    ),
+    inputs=images_and_weight((1, 2, 96, 96), (2, 2, 31, 31)),
     guess=guess,
     differ="each rounds in its own way",
     seconds=0.5,
@@ -258,6 +264,10 @@ def convolve_all(convolve, seed, device, sizes):
         convolve(torch.rand(1, 4, size, size, generator=generator).to(device), kernel)
 
 
+def seed_and_device(generator, device):
+    return int(torch.randint(1000, (), generator=generator)), device
+
+
 FIXED = [96] * 12
 CHANGING = list(range(85, 97))
 
@@ -267,7 +277,7 @@ compare(
         "direct": lambda seed, device: convolve_all(direct, seed, device, FIXED),
         "search, then the best": lambda seed, device: convolve_all(SearchingConv(), seed, device, FIXED),
     },
-    inputs=lambda generator, device: (int(torch.randint(1000, (), generator=generator)), device),
+    inputs=seed_and_device,
     guess=guess,
     seconds=0.5,
 )
@@ -289,7 +299,7 @@ compare(
         "search, then the best": lambda seed, device: convolve_all(SearchingConv(), seed, device, CHANGING),
         "direct": lambda seed, device: convolve_all(direct, seed, device, CHANGING),
     },
-    inputs=lambda generator, device: (int(torch.randint(1000, (), generator=generator)), device),
+    inputs=seed_and_device,
     guess=guess,
     seconds=0.5,
 )
@@ -447,13 +457,15 @@ def sums_by_group(groups, values):
     return torch.zeros(100, device=values.device).index_add_(0, groups, values)
 
 
+def groups_and_values(generator, device):
+    groups = torch.randint(100, (100_000,), generator=generator)
+    return groups.to(device), torch.rand(100_000, generator=generator).to(device)
+
+
 compare(
     "sums by group, 10 times, with and without deterministic algorithms",
     {"deterministic": repeated(True, 10, sums_by_group), "not": repeated(False, 10, sums_by_group)},
-    inputs=lambda generator, device: (
-        torch.randint(100, (100_000,), generator=generator).to(device),
-        torch.rand(100_000, generator=generator).to(device),
-    ),
+    inputs=groups_and_values,
     guess=guess,
 )
 
@@ -859,7 +871,6 @@ settings = by_rule_and_by_search((32, 64, 56, 64), (64, 64, 3, 3))
 compare(
     "cuDNN with fixed shapes: chosen by rule or by search",
     settings,
-    inputs=lambda generator, device: (),
     guess=guess,
     claim="A5",
     only="cuda",
@@ -884,7 +895,6 @@ settings = by_rule_and_by_search((64, 128, 24, 32), (128, 128, 5, 5), dtype="flo
 compare(
     "cuDNN with fixed shapes in float16: chosen by rule or by search",
     settings,
-    inputs=lambda generator, device: (),
     guess=guess,
     claim="D2",
     only="cuda",
@@ -995,10 +1005,14 @@ def multiply_with(tf32):
     return multiply
 
 
+def two_matrices(generator, device):
+    return torch.rand(2, 2048, 2048, generator=generator).to(device).unbind()
+
+
 compare(
     "a 2048 × 2048 matrix product in float32 and in TF32",
     {"float32": multiply_with(False), "TF32": multiply_with(True)},
-    inputs=lambda generator, device: torch.rand(2, 2048, 2048, generator=generator).to(device).unbind(),
+    inputs=two_matrices,
     guess=guess,
     differ="TF32 has 10 bits of mantissa",
     only="cuda",

@@ -287,7 +287,15 @@ behaviour(
 # %%
 guess = ...
 
+
 # %%
+def channels_last_batch(*shape):
+    def inputs(generator, device):
+        return torch.rand(shape, generator=generator).to(device, memory_format=torch.channels_last)
+
+    return inputs
+
+
 compare(
     "copying a channels_last batch of 8 × 64 × 56 × 56",
     {
@@ -296,15 +304,10 @@ compare(
         ),
         "clone()": lambda batch: batch.clone(),
     },
-    inputs=lambda generator, device: torch.rand(8, 64, 56, 56, generator=generator).to(
-        device, memory_format=torch.channels_last
-    ),
+    inputs=channels_last_batch(8, 64, 56, 56),
     guess=guess,
     bytes=2 * 8 * 64 * 56 * 56 * 4,
-    because=without(
-        "two orders",
-        inputs=(8, 64, 56, 56),
-    ),
+    because=without("two orders", inputs=(8, 64, 56, 56)),
 )
 
 # %% [markdown]
@@ -435,9 +438,7 @@ compare(
             batch.permute(0, 2, 3, 1).softmax(-1).permute(0, 3, 1, 2)
         ),
     },
-    inputs=lambda generator, device: torch.rand(8, 64, 28, 28, generator=generator).to(
-        device, memory_format=torch.channels_last
-    ),
+    inputs=channels_last_batch(8, 64, 28, 28),
     guess=guess,
     bytes=2 * 8 * 64 * 28 * 28 * 4,
 )
@@ -516,6 +517,10 @@ def stay_in_order(pictures):
     return batch.to(torch.float32, memory_format=torch.channels_last).div_(255)
 
 
+def rolled_pictures(generator, device):
+    return torch.roll(pictures, int(torch.randint(128, (), generator=generator)), 1).to(device)
+
+
 pictures = torch.stack([coffee[i : i + 128, i : i + 128] for i in range(0, 256, 32)])
 assert torch.equal(through_default(pictures), stay_in_order(pictures))
 assert through_default(pictures).stride() == stay_in_order(pictures).stride()
@@ -523,9 +528,7 @@ assert through_default(pictures).stride() == stay_in_order(pictures).stride()
 compare(
     "8 pictures of 128 × 128 as a channels_last batch, divided in place",
     {"through default order": through_default, "stay in order": stay_in_order},
-    inputs=lambda generator, device: torch.roll(
-        pictures, int(torch.randint(128, (), generator=generator)), 1
-    ).to(device),
+    inputs=rolled_pictures,
     guess=guess,
     bytes=8 * 128 * 128 * 3 * (1 + 4),
 )
@@ -788,14 +791,9 @@ print("loses:", format_of(loses(x)), "  keeps:", format_of(keeps(x)))
 compare(
     "channels_last lost at the start of three steps",
     {"with masked_fill": loses, "with where": keeps},
-    inputs=lambda generator, device: torch.rand(4, 64, 28, 28, generator=generator).to(
-        device, memory_format=torch.channels_last
-    ),
+    inputs=channels_last_batch(4, 64, 28, 28),
     guess=guess,
-    because=without(
-        "a format to lose",
-        inputs=(4, 64, 28, 28),
-    ),
+    because=without("a format to lose", inputs=(4, 64, 28, 28)),
 )
 
 # %% [markdown]
@@ -911,18 +909,21 @@ print("channels_last", costs(features.flatten, 1), sep="\n")
 # %%
 guess = ...
 
+
 # %%
+def batches_to_add(generator, device):
+    shape = 8, 64, 56, 56
+    default, other = (torch.rand(shape, generator=generator).to(device) for _ in range(2))
+    return default, other, other.to(memory_format=torch.channels_last)
+
+
 compare(
     "adding two batches of 8 × 64 × 56 × 56",
     {
         "default + channels_last": lambda default, other, last: default + last,
         "default + default": lambda default, other, last: default + other,
     },
-    inputs=lambda generator, device: (
-        torch.rand(8, 64, 56, 56, generator=generator).to(device),
-        other := torch.rand(8, 64, 56, 56, generator=generator).to(device),
-        other.to(memory_format=torch.channels_last),
-    ),
+    inputs=batches_to_add,
     guess=guess,
     bytes=3 * 8 * 64 * 56 * 56 * 4,
 )
