@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -188,14 +188,13 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
             holder[key] = "".join(parts)
 
 
-def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
+def release(sources: Sequence[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
     """Make the students' versions of solutions, as `nbgrader generate_assignment` makes them.
 
     Gives the files of each assignment's folder, none where nbgrader made no notebook, and what it said.
     nbgrader runs on a throwaway copy of the solutions with the course's configuration and without a
     database, so that neither the checkout nor a gradebook is touched.
     """
-    sources = list(sources)
     with tempfile.TemporaryDirectory() as scratch:
         course = Path(scratch)
         for source in sources:
@@ -372,7 +371,5 @@ def _write_folder(folder: Path, files: dict[Path, bytes]) -> None:
     there = _files(folder)
     for path in there.keys() - files.keys():
         (folder / path).unlink()
-    for path, content in files.items():
-        if there.get(path) != content:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(content)
+    for path, content in files.items() - there.items():
+        write_whole(folder / path, content)
