@@ -166,10 +166,10 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
             line = line_that_raised(error.traceback)
             where = f"{_where(started[-1])}{f', line {line[1]!r}' if line else ''}"
             raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
-        except (CellTimeoutError, DeadKernelError) as error:
-            slow = isinstance(error, CellTimeoutError)
-            why = f"more than {SECONDS_A_CELL} s" if slow else "the kernel died"
-            raise BuildError(f"{_where(started[-1])}: {why}") from None
+        except CellTimeoutError:
+            raise BuildError(f"{_where(started[-1])}: more than {SECONDS_A_CELL} s") from None
+        except DeadKernelError:
+            raise BuildError(f"{_where(started[-1])}: the kernel died") from None
     notebook.metadata = nbformat.from_dict(METADATA)
 
 
