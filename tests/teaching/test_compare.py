@@ -38,7 +38,7 @@ def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
 def test_nonsense_gets_one_clear_sentence():
     for change, error, sentence in [
         ({"variants": {"one": torch.sin}}, ValueError, "two callables or more"),
-        ({"inputs": 3}, TypeError, "inputs must be a function"),
+        ({"inputs": "3"}, TypeError, "inputs must be a shape, or a function"),
         ({"claim": "Z9"}, ValueError, "There is no claim 'Z9'"),
         ({"variants": {"sine": torch.sin, "cosine": torch.cos}}, ValueError, "'cosine' does not give what"),
         ({"variants": {"a": torch.sin, "b": lambda x: x.double().sin()}}, ValueError, "say why with differ"),
