@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -166,10 +166,10 @@ def execute(notebook: NotebookNode, folder: Path, extra_env: dict[str, str] | No
             line = line_that_raised(error.traceback)
             where = f"{_where(started[-1])}{f', line {line[1]!r}' if line else ''}"
             raise BuildError(f"{where}: {error.ename}: {error.evalue}") from None
-        except (CellTimeoutError, DeadKernelError) as error:
-            slow = isinstance(error, CellTimeoutError)
-            why = f"more than {SECONDS_A_CELL} s" if slow else "the kernel died"
-            raise BuildError(f"{_where(started[-1])}: {why}") from None
+        except CellTimeoutError:
+            raise BuildError(f"{_where(started[-1])}: more than {SECONDS_A_CELL} s") from None
+        except DeadKernelError:
+            raise BuildError(f"{_where(started[-1])}: the kernel died") from None
     notebook.metadata = nbformat.from_dict(METADATA)
 
 
@@ -188,14 +188,13 @@ def tidy_outputs(notebook: NotebookNode, root: Path) -> None:
             holder[key] = "".join(parts)
 
 
-def release(sources: Iterable[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
+def release(sources: Sequence[Path], root: Path) -> tuple[dict[str, dict[Path, bytes]], str]:
     """Make the students' versions of solutions, as `nbgrader generate_assignment` makes them.
 
     Gives the files of each assignment's folder, none where nbgrader made no notebook, and what it said.
     nbgrader runs on a throwaway copy of the solutions with the course's configuration and without a
     database, so that neither the checkout nor a gradebook is touched.
     """
-    sources = list(sources)
     with tempfile.TemporaryDirectory() as scratch:
         course = Path(scratch)
         for source in sources:
@@ -372,7 +371,5 @@ def _write_folder(folder: Path, files: dict[Path, bytes]) -> None:
     there = _files(folder)
     for path in there.keys() - files.keys():
         (folder / path).unlink()
-    for path, content in files.items():
-        if there.get(path) != content:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(content)
+    for path, content in files.items() - there.items():
+        write_whole(folder / path, content)

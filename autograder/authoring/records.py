@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..files import write_whole
+from ..show import table_markdown
 from ..teaching.scripts import Cell, comparisons
 
 FACTS = msgspec.toml.decode(Path(__file__).with_name("record_facts.toml").read_bytes())
@@ -23,6 +24,7 @@ CLOCKS = ("cpu", "wall", "cuda", "mps")
 LEAST_ROUNDS = 5
 LONGEST = 60.0  # seconds of a call
 LARGEST_RATIO = 1e6
+HEADER = ("device", "kind", "torch", "date", "processes", "comparisons", "missing", "file")
 
 
 def problems(content: Any, known: Sequence[Cell]) -> list[str]:
@@ -97,20 +99,19 @@ def shortcomings(path: Path, course: Path) -> list[str]:
 
 def list_of_records(timings: Path, course: Path) -> str:
     """The page that lists the records in the folder ``timings``, as Markdown. Raises ValueError."""
-    known = comparisons(course)
-    lines = []
+    known, rows = comparisons(course), []
     for path in sorted(timings.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         if not _is_record(content):
             raise ValueError(f"{path.name} is no file of `make record`")
         device = content["device"]
-        facts = [device["name"], device["kind"], device["torch"], device["date"]]
+        facts = [device[fact] for fact in ("name", "kind", "torch", "date")]
         processes = sorted({len(timing.get("processes", "1")) for timing in content["timings"].values()})
-        runs = " to ".join(str(number) for number in dict.fromkeys(processes[:1] + processes[-1:]))
-        numbers = [runs, len(content["timings"]), sum(missing(content, known).values())]
-        lines.append(f"| {' | '.join(map(str, [*facts, *numbers]))} | [{path.name}]({path.name}) |")
+        runs = " to ".join(map(str, dict.fromkeys(processes[:1] + processes[-1:])))
+        numbers = (runs, len(content["timings"]), missing(content, known).total())
+        rows.append([*map(str, (*facts, *numbers)), f"[{path.name}]({path.name})"])
     form = Path(__file__).with_name("records_page.txt").read_text("utf-8")
-    return form.format(lines="\n".join(lines))
+    return form.format(table=table_markdown(HEADER, rows))
 
 
 def write_page(root: Path) -> None:

@@ -102,14 +102,13 @@ def rehearsal(students: int, assignment: str, scratch: Path | None) -> int:
     if students < 1:
         raise Misuse("a rehearsal needs one student or more")
     root = find_root()
-    source = root / "solutions" / assignment / f"{assignment}.py"
     answers = answers_to(assignment, root)
     folder = scratch or Path(tempfile.mkdtemp(prefix="rehearsal-"), "course")
     folder.mkdir(parents=True)
     course = ScratchCourse(folder, root)
     mixes = {f"student{number + 1}": mix(answers, number) for number in range(students)}
     print(f"Rehearsal of {assignment} with {len(mixes)} students in {course.folder}", flush=True)
-    course.add_assignment(source)
+    course.add_assignment(root / "solutions" / assignment / f"{assignment}.py")
     run(course, assignment, answers, mixes)
     rows, right = points_table(answers, mixes, course.points(assignment))
     print("\nPoints, and the kind of answer:\n")

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +17,7 @@ from .recordings import Timing
 # where colours are forced.
 HERE, RECORDED, GUESS, LIMIT = "#2E86C1", "#C27A00", "#C0609A", "#009E73"
 WIDEST = 60  # percent of the width for bars; their words have the rest
-_SOURCE = Path(__file__).with_suffix(".html.j2").read_text(encoding="utf-8")
-CHART: Template = Template(_SOURCE, autoescape=True)
+CHART = Template(Path(__file__).with_suffix(".html.j2").read_text(encoding="utf-8"), autoescape=True)
 
 
 class _Bar(NamedTuple):
@@ -44,7 +43,15 @@ def draw(timings: Sequence[Timing], guess: float | None) -> str:
     Bars begin at the first variant, on a logarithmic scale.
     """
     baseline, *_ = timings[0].seconds
-    rows = {name: list(_bars(name, timings)) for timing in timings for name in timing.ratios}
+    rows: dict[str, list[_Bar]] = {}
+    for timing in timings:
+        here, name_there = timing.origin == "here", timing.device.split(", ")[0]
+        # Without its instructions and its last cache.
+        device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor| \w+ \d+K(?=\))", "", name_there)
+        style = (HERE, 10) if here else (RECORDED, 4)
+        for name, ratio in timing.ratios.items():
+            words = f"{in_words(ratio)}, {'here: ' * here}{device}"
+            rows.setdefault(name, []).append(_Bar(ratio.median, *style, words))
     last = [*timings[0].ratios][-1]
     if guess:
         rows[last].append(_Bar(guess, GUESS, 10, f"you said {_gain(guess)}"))
@@ -56,18 +63,5 @@ def draw(timings: Sequence[Timing], guess: float | None) -> str:
     ends = [math.log(bar.ratio) for bars in rows.values() for bar in bars]
     slowest, fastest = min(0, *ends), max(0, *ends)
     scale = WIDEST / max(fastest - slowest, math.log(2))
-    told = (f"{name}: {'; '.join(bar.words for bar in bars)}" for name, bars in rows.items())
-    alternative = f"Chart, beside {baseline}. {'. '.join(told)}."
-    legend = f"The line is {baseline}: bars to the right are faster, to the left slower (logarithmic)."
-    places = {"start": -slowest * scale, "scale": scale, "log": math.log}
-    return str(CHART.render(rows=rows, alternative=alternative, legend=legend, **places)).strip()
-
-
-def _bars(name: str, timings: Sequence[Timing]) -> Iterator[_Bar]:
-    for timing in timings:
-        if ratio := timing.ratios.get(name):
-            here = timing.origin == "here"
-            name_there = timing.device.split(", ")[0]  # with its instructions and its last cache
-            device = re.sub(r"\(R\)|NVIDIA |Intel |AMD | Processor| \w+ \d+K(?=\))", "", name_there)
-            style = (HERE, 10) if here else (RECORDED, 4)
-            yield _Bar(ratio.median, *style, f"{in_words(ratio)}, {'here: ' * here}{device}")
+    chart = CHART.render(baseline=baseline, rows=rows, start=-slowest * scale, scale=scale, log=math.log)
+    return str(chart).strip()

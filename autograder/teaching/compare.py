@@ -36,7 +36,7 @@ def compare(
     title: str,
     variants: Mapping[str, Callable],
     *,
-    inputs: Inputs | None = None,
+    inputs: Inputs = lambda generator, device: device,
     guess: object = None,
     claim: str | None = None,
     differ: str | None = None,
@@ -74,8 +74,6 @@ def compare(
     for name, function in variants.items():
         if not callable(function):
             raise TypeError(f"{name!r} must be a function to call, not {type(function).__name__}.")
-    if inputs is None:
-        inputs = _the_device
     if not callable(inputs) and not isinstance(inputs, (int, tuple)):
         raise TypeError("inputs must be a shape, or a function (generator, device) -> arguments.")
     # It refuses what can decide nothing.
@@ -105,22 +103,23 @@ def compare(
         least = limit(bytes, flops, device=device, num_threads=used) if bytes or flops else None
         taken = {name: samples[device].seconds(name) for name in variants}
         timings.append(Timing("here", device_name(device), taken, least))
+        gain = timings[-1].gain
         if samples[device].shared:
             remarks.append(f"On {device}, {SHARED} Its turns are in these figures, so they decide nothing.")
         elif asked and decides(asked.claim, device, rocm=is_rocm()):
-            ratio = timings[-1].gain
-            held = holds(asked.claim, ratio)
-            found = replace(asked, holds=held, device=device, on=device, ratio=ratio, processes=1)
+            held = holds(asked.claim, gain)
+            found = replace(asked, holds=held, device=device, on=device, ratio=gain, processes=1)
             note(found)
-            remarks.append(_remark(found, ratio))
-        if settings.longest(device) > 0 and not samples[device].shared:
-            remarks += _outside(timings[-1].gain, device, recorded)
+            remarks.append(_remark(found, gain))
+        if not settings.longest(device) > 0:  # blocks of one call are no figures, and have no causes
+            continue
+        if not samples[device].shared:
+            remarks += _outside(gain, device, recorded)
         same = partial(_difference, device=device) if differ is None else lambda sides: None
-        for cause in causes if settings.longest(device) > 0 else ():
+        for cause in causes:
             try:
                 if cause == PRICES:
-                    ratio = samples[device].ratio(first, last)
-                    shares.append(predict(ends, device, used, ratio))
+                    shares.append(predict(ends, device, used, gain))
                 else:
                     shares.append(take_away(cause, ends, same, num_threads=used, **how))
                 remarks.append(str(shares[-1]))
@@ -163,10 +162,6 @@ class Comparison:
 
     def _ipython_display_(self) -> None:
         """Nothing more: ``compare`` has shown it already."""
-
-
-def _the_device(generator: torch.Generator, device: str) -> str:
-    return device
 
 
 def _difference(sides: Mapping[str, Side], device: str) -> str | None:
@@ -257,11 +252,7 @@ def _record(comparison: Comparison, claim: str | None) -> None:
     """Keep what was measured: where `make record` wants it; else, for a claim, where the claims page looks
     for this machine's own figures. Blocks of one call are no figures.
     """
-    folder = settings.records()
-    if not folder and not (claim and in_notebook()):
-        return
+    folder = settings.records() or (recordings.kept_here() if claim and in_notebook() else None)
     for (device, taken), timing in zip(comparison.samples.items(), comparison.timings, strict=False):
-        if settings.longest(device) > 0:
-            recordings.add_recording(
-                folder or recordings.kept_here(), device, comparison.title, timing, taken.clock, claim
-            )
+        if folder and settings.longest(device) > 0:
+            recordings.add_recording(folder, device, comparison.title, timing, taken.clock, claim)

@@ -218,9 +218,8 @@ def _advice(claim: str, found: Sequence[Evidence]) -> tuple[Advice | None, str]:
     return Advice.HOLDS_WHEN, " ".join(rules)
 
 
-def figures(found: Iterable[Evidence]) -> str:
+def figures(found: Sequence[Evidence]) -> str:
     """How far their ratios reach, as one says it; nothing where there is none."""
-    found = [one for one in found if one.ratio]
     if not (ratios := _ends(found)):
         return ""
     counted = {one.what.partition(",")[0]: "" for one in found if one.kind == "counting"}

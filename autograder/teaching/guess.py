@@ -53,9 +53,8 @@ def guessed(
     answer, text, said = f"{question}: {_in_words(truth)}.", "\n".join(lines), "No guess yet."
     if guess is not ...:
         said = f"You said {_in_words(guess)}: {judged(question, guess, truth)}"
-    html = (
-        f'<p><b>{escape(answer)}</b> {escape(said)}</p><pre style="white-space:pre-wrap">{escape(text)}</pre>'
-    )
+    html = f"<p><b>{escape(answer)}</b> {escape(said)}</p>"
+    html += f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
     if drawing and in_notebook():
         html += picture_html(*drawing)
     if guess is ...:

@@ -26,14 +26,13 @@ def published(claim: str, guess: object = None) -> None:
     ``guess`` is how many times faster the reader thinks that most are; while it is ``...``, all is folded.
     """
     found, (word, *why), need = published_on(claim), decide(claim), CLAIMS[claim].at_least
-    lines = [f"What others published on {claim} ({word}): {' '.join(why).strip()}"]
-    lines.append("No figure of this course is in it.")
+    head = f"What others published on {claim} ({word}): {' '.join(why).strip()}"
     counted = ratios(one for one in found if not one.aside)
     number, said = ratio_guessed(guess)
     if number and counted:
         more = sum(ratio > number for ratio in counted)
         said = f"Your guess: {times(number)}. {more:,} of the {len(counted):,} that count gain more."
-    lines += [said] if said else []
+    lines = [head, "No figure of this course is in it.", *filter(None, [said])]
     rows = rows_of(found)
     told = [f"{row}: {gains(sorted(point.ratio for point, _ in dots), need)}" for row, dots in rows.items()]
     html = "".join(f"<p>{escape(line)}</p>" for line in lines)
@@ -89,11 +88,9 @@ def draw_published(rows: Rows, need: float, guess: float | None) -> "Figure":
     counted = [
         (one.ratio, y, one.name) for y, row in enumerate(rows.values()) for one, counts in row if counts
     ]
+    box = {"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 0.5}
     for ratio, y, name in (min(counted), max(counted)) if many else ():
-        box, side = (
-            {"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 0.5},
-            "left" if ratio < 1 else "right",
-        )
+        side = "left" if ratio < 1 else "right"
         axes.annotate(f"{name} {times(ratio)}", (ratio, y - 0.4), fontsize=7.5, ha=side, bbox=box, zorder=6)
     reach = [guess or 1.0, 1.0, *(point.ratio for dots in rows.values() for point, _ in dots)]
     axes.set(xlim=(min(reach) / 1.3, max(reach) * 1.5), ylim=(len(rows) - 0.4, -1.4))

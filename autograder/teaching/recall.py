@@ -88,9 +88,8 @@ def recall(chapter: str, *answers: object) -> None:
     text, html = [head], []
     for number, (one, said) in enumerate(zip(asked, told, strict=True), 1):
         text.append(f"{number}. {one.ask}\n{one.code}\n{said}".rstrip())
-        html.append(
-            f"<li>{escape(one.ask)}<pre style='{PRE}'>{escape(one.code)}</pre><p>{escape(said)}</p></li>"
-        )
+        code = f"<pre style='{PRE}'>{escape(one.code)}</pre>"
+        html.append(f"<li>{escape(one.ask)}{code}<p>{escape(said)}</p></li>")
     right = "".join(f"<li>{escape(one.told(one.answer))}</li>" for one in asked)
     below = "" if all(told) else folded("What is right", f"<ol>{right}</ol>")
     show("\n\n".join(text), f"<p>{head}</p><ol>{''.join(html)}</ol>{below}")

@@ -50,7 +50,10 @@ def findings(
             measured = [*_measured(cell, asked, recorded), *_measured(cell, replace(asked, here=True), own)]
             found += measured or [asked]
     for notebook in sorted(course.glob("*.ipynb")):
-        found += _told(notebook)
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        outputs = (output.get("data", {}) for cell in cells for output in cell.get("outputs", ()))
+        told = (data[MIME] for data in outputs if data.get(MIME))
+        found += [convert(one | {"chapter": notebook.stem}, Evidence) for one in told]
     return sorted(found, key=lambda one: one.chapter)
 
 
@@ -78,14 +81,6 @@ def _measured(
             if decides(asked.claim, kind, rocm="rocm" in timing.facts):
                 figure = {"device": name, "on": kind, "ratio": ratio, "processes": len(timing.processes)}
                 yield replace(asked, what=title, holds=holds(asked.claim, ratio), **figure)
-
-
-def _told(notebook: Path) -> Iterator[Evidence]:
-    """What the cells of an executed notebook found out without a stopwatch."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        for output in cell.get("outputs", ()):
-            if told := output.get("data", {}).get(MIME):
-                yield convert(told | {"chapter": notebook.stem}, Evidence)
 
 
 def ten_things() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..roles import calls_of
 
-WORDS = ("claim", "only")
 # The cause that is predicted, and not taken away; and where a card keeps what went with each cause.
 PRICES = "prices"
 CAUSES_MIME = "application/vnd.fast-pytorch.causes+json"
@@ -45,7 +44,7 @@ def comparisons(course: Path) -> list[Cell]:
         branches = [node for node in ast.walk(code) if isinstance(node, (ast.If, ast.For))]
         within = {call for branch in branches for call in calls_of(branch, "compare")}
         for call in calls_of(code, "compare"):
-            words = {word.arg: _text(word.value) for word in call.keywords if word.arg in WORDS}
+            words = {word.arg: _text(word.value) for word in call.keywords if word.arg in ("claim", "only")}
             found.append(Cell(script.stem, call.lineno, call in within, _text(call.args[0]), **words))
     return sorted(found, key=lambda cell: (cell.chapter, cell.line))
 
