@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from time import monotonic, sleep
 from typing import Any, TextIO
 
+import msgspec
 from nbgrader.auth import Authenticator
 from nbgrader.converters import GenerateFeedback, NbGraderException
 from nbgrader.exchange import ExchangeError, ExchangeFactory
@@ -22,11 +23,12 @@ from ...class_grading.gradebook import GradebookAway
 from ...class_grading.pool import Pool
 from ...class_grading.status import length
 from ...command_line import CommandError
+from ...files import write_whole
 from ...nbgrader_plugin.collect import changed_settings
 from ...nbgrader_plugin.patches import autograded_folder
 from ...nbgrader_plugin.submissions import only_one
 from .intake import Intake
-from .queue_file import Place, QueueFile
+from .queue_file import QUEUE, Place, Queue, read_queue
 from .trial import Trial
 
 EVERY_SECONDS = 5.0  # between two looks
@@ -60,12 +62,15 @@ class Watcher:
         self._warn_once = lru_cache(MOST_REMEMBERED)(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
-        self._file = QueueFile(self.course.root)
+        self._queue = self.course.root / QUEUE
+        before = read_queue(self._queue)
+        found = before.places if before else []
+        self._ended = {one.key: one for one in found if one.ended}  # which stay in the file
         self._grading: dict[str, Place] = {}  # those of this round that are not done yet, by student
         self._again: dict[Place, tuple[int, float]] = {}  # how often it failed, and when it is tried again
         self._owe_again = 0.0  # when pages are handed back that could not be
         # Whom another watcher left when it was stopped: perhaps they are graded.
-        self._left = [one for one in self._file.found if self.release and one.stage in ("waiting", "grading")]
+        self._left = [one for one in found if self.release and one.stage in ("waiting", "grading")]
         self._trouble: object = None  # its kind
         self._kept_out = False  # by another command
 
@@ -138,7 +143,7 @@ class Watcher:
     def _owed(self) -> list[Place]:
         if not self.release or monotonic() < self._owe_again:
             return []
-        graded = (one for one in self._file.ended.values() if one.stage == "graded" and not one.handed_back)
+        graded = (one for one in self._ended.values() if one.stage == "graded" and not one.handed_back)
         return list(filter(self._may_have_a_page, graded))
 
     def _may_have_a_page(self, one: Place) -> bool:
@@ -212,7 +217,7 @@ class Watcher:
 
     def _end(self, one: Place, **how: Any) -> Place:
         """Keep how a submission ended, for the file."""
-        self._file.ended[one.key] = ended = replace(one, ended=datetime.now(timezone.utc).isoformat(), **how)
+        self._ended[one.key] = ended = replace(one, ended=datetime.now(timezone.utc).isoformat(), **how)
         return ended
 
     def _failed(self, one: Place, sentence: str) -> None:
@@ -236,14 +241,15 @@ class Watcher:
             what = f"The page of {one.student} for {one.assignment} could not be handed back"
             self._warn_once(f"{what}: {self._sentence(error)} It is tried again every minute.")
         else:
-            self._file.ended[one.key] = replace(one, handed_back=True)
+            self._ended[one.key] = replace(one, handed_back=True)
 
     def _show(self, at_work: bool = True) -> None:
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         line = [replace(one, stage="grading") for one in started]
         line += [one for one in self.intake.line() if one not in started]
-        line += self.intake.on_the_way()
-        self._file.show(line, trouble=self._trouble is not None, at_work=at_work)
+        line += [*self.intake.on_the_way(), *self._ended.values()]
+        now = datetime.now(timezone.utc).isoformat()
+        write_whole(self._queue, msgspec.json.encode(Queue(now, at_work, self._trouble is not None, line)))
 
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
