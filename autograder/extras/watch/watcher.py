@@ -173,8 +173,7 @@ class Watcher:
         return list(known)
 
     def _ready(self) -> list[Place]:
-        moment = monotonic()
-        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
+        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= monotonic()]
 
     def _grade(self, line: list[Place]) -> None:
         self._grading = {one.student: one for one in line}
