@@ -23,7 +23,7 @@ SIGNATURE = b"-----BEGIN SSH SIGNATURE-----"
 def write_certificates(term: Term, folder: Path, key: Path) -> list[Path]:
     """Write one for each student with a grade, signed with a private key. Raises CommandError."""
     paths = []
-    for student in term.students:
+    for student in term.names:
         if any(term.graded(results, student) for results in term.assignments):
             text = render(TEMPLATE, term=term, student=student, today=date.today()).encode()
             paths.append(folder / f"{quote(student, safe='')}.txt")
