@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from traitlets.config import PyFileConfigLoader
@@ -32,10 +31,9 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     ``without_sandbox``: it grades where bubblewrap does not work, too. Raises OSError for an assignment that
     is not there, and without git; CommandError where its notebook cannot be made.
     """
-    source = root / "solutions" / assignment / f"{assignment}.py"
-    here = Path(__file__).parent
+    source, here = root / "solutions" / assignment / f"{assignment}.py", Path(__file__).parent
     arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
-    inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
+    inside = {name: (root / name).read_bytes() for name in course_files(root)}
     inside |= {
         "setup.sh": (here / "setup.sh").read_bytes(),
         "run_autograder": (here / "run_autograder.sh").read_bytes().replace(b"ARGUMENTS", arguments.encode()),
@@ -58,9 +56,9 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     return archive
 
 
-def course_files(root: Path, contents: Iterable[str]) -> list[str]:
+def course_files(root: Path) -> list[str]:
     """The files of an archive, as paths below `root`. Raises CommandError outside a git checkout."""
-    command = ["git", "ls-files", "-z", *contents]
+    command = ["git", "ls-files", "-z", *CONTENTS]
     try:
         listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     except subprocess.CalledProcessError as error:
