@@ -82,9 +82,8 @@ class Watcher:
         self._lasting_pool(self.course.without_sandbox)
         where = "submitted/"
         if self.intake.inbound is None:
-            where += (
-                " (the exchange is not nbgrader's own: let `nbgrader collect --update` bring what is there)"
-            )
+            advice = "let `nbgrader collect --update` bring what is there"
+            where += f" (the exchange is not nbgrader's own: {advice})"
         elif self.intake.inbound.is_dir():
             where += f" and {self.intake.inbound}"
         self._say(f"Watching {where}, for {', '.join(self.intake.assignments) or 'no assignment so far'}.")
@@ -232,9 +231,15 @@ class Watcher:
         self._tell(one, f"not graded: {sentence} It is in submitted/, for you to try: {again}")
 
     def _hand_back(self, one: Place) -> None:
-        exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
+        """Make a student's page anew, and release it where there is an exchange, by nbgrader's own code."""
+        directory, app = self.course.directory, self.course.grader.parent
+        whose = {"assignment_id": one.assignment, "student_id": glob.escape(one.student)}
         try:
-            hand_back(self.course, one.assignment, one.student, exchange=exchange)
+            with changed_settings(directory, **whose):
+                GenerateFeedback(coursedir=directory, parent=app, force=True).start()
+                if self.intake.inbound is None or self.intake.inbound.parent.is_dir():
+                    release, who = ExchangeFactory(parent=app).ReleaseFeedback, Authenticator(parent=app)
+                    release(coursedir=directory, authenticator=who, parent=app).start()
         except TROUBLE as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
             what = f"The page of {one.student} for {one.assignment} could not be handed back"
@@ -277,13 +282,3 @@ class Watcher:
     def _say(self, text: str, file: TextIO | None = None) -> None:
         tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=file)
         (file or sys.stdout).flush()
-
-
-def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
-    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code."""
-    directory, app = course.directory, course.grader.parent
-    with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
-        GenerateFeedback(coursedir=directory, parent=app, force=True).start()
-        if exchange:
-            release, who = ExchangeFactory(parent=app).ReleaseFeedback, Authenticator(parent=app)
-            release(coursedir=directory, authenticator=who, parent=app).start()
