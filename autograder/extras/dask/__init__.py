@@ -89,9 +89,8 @@ class DaskPool(Pool):
             with suppress(*UNREACHABLE):
                 self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
             if not (found := self._info()):
-                raise PoolError(
-                    f"{scheduler} has no workers. Start some: dask worker {scheduler} --nthreads 1"
-                )
+                advice = f"Start some: dask worker {scheduler} --nthreads 1"
+                raise PoolError(f"{scheduler} has no workers. {advice}")
             self.workers = sum(worker["nthreads"] for worker in found.values())
             self.warnings = self._prepare()
         except BaseException:

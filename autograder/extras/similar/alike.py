@@ -96,7 +96,7 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikeP
     ``given``: cell -> code, as all students got it.
     """
     prints = fingerprints(answers, given)
-    found = (_pair(both, *map(prints.__getitem__, both)) for both in combinations(sorted(prints), 2))
+    found = (_pair((a, b), prints[a], prints[b]) for a, b in combinations(sorted(prints), 2))
     compared = [pair for pair in found if pair]
     alike = [pair for pair in compared if pair.share >= ALIKE]
     return sorted(alike, key=lambda pair: -pair.share), len(compared)
