@@ -58,10 +58,7 @@ def attempt(
 ) -> dict:
     """On a worker: what ``run`` gives, or a sentence that says why it failed there; says what is done now."""
     worker = get_worker()
-
-    def tell(step: Step) -> None:
-        worker.log_event(topic, [number, asdict(step)])
-
+    tell = lambda step: worker.log_event(topic, [number, asdict(step)])
     try:
         return {"executed": run(cells, tell=tell, **settings)}
     except Exception as error:  # whatever it is, another worker may do better
