@@ -4,7 +4,6 @@ import csv
 import io
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +44,7 @@ class Exporter(ExportPlugin):
         try:
             self.write(*self.grades(gradebook))
         except (CommandError, OSError) as error:
-            self.log.error("%s", error)
-            sys.exit(1)
+            self.parent.fail("%s", error)
 
     def write(self, columns: list[str], points: Points) -> None:
         """Export the grades. Raises CommandError."""

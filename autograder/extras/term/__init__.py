@@ -26,4 +26,4 @@ def main(db: str | None, sign: Path | None, check: Path | None, signers: Path | 
     print(f"{page}, and a page for each of {len(term.names)} students in {page.parent / 'students'}")
     if sign:
         folder = root / "reports" / "certificates"
-        print(f"{len(write_certificates(term, folder, sign))} certificates in {folder}")
+        print(f"{write_certificates(term, folder, sign)} certificates in {folder}")
