@@ -39,7 +39,7 @@ def allocate(size: int, device: str) -> DeviceMemory:
     if device == "cpu":
         shared = SharedMemory(size)
         return DeviceMemory(torch.from_numpy(shared.bytes), files=[shared.file])
-    _begin(device)
+    torch.zeros(1, device=device)  # so that torch's context is the one of this thread
     address, handle = ctypes.c_uint64(), _Handle()
     # Not from torch's own pool: a handle stands for a whole allocation of the driver's.
     _ask("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
@@ -51,9 +51,8 @@ def opened(size: int, device: str, ticket: bytes, files: Sequence[int]) -> torch
     """Another process's ``DeviceMemory``, as a uint8 tensor. Raises DuelError."""
     if device == "cpu":
         return torch.frombuffer(mmap.mmap(files[0], size), dtype=torch.uint8)
-    _begin(device)
-    address = ctypes.c_uint64()
-    handle = _Handle.from_buffer_copy(ticket)
+    torch.zeros(1, device=device)  # as above
+    address, handle = ctypes.c_uint64(), _Handle.from_buffer_copy(ticket)
     _ask("cuIpcOpenMemHandle_v2", ctypes.byref(address), handle, ctypes.c_uint(_PEERS_LATER))
     return _tensor(address, size, device)
 
@@ -66,11 +65,6 @@ def _tensor(address: ctypes.c_uint64, size: int, device: str) -> torch.Tensor:
     """A tensor over memory that is not torch's own."""
     about = {"data": (address.value or 0, False), "shape": (size,), "typestr": "|u1", "version": 3}
     return torch.as_tensor(SimpleNamespace(__cuda_array_interface__=about), device=device)
-
-
-def _begin(device: str) -> None:
-    """Make torch's context the one of this thread."""
-    torch.zeros(1, device=device)
 
 
 def _ask(name: str, *arguments: object) -> None:

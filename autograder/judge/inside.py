@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import asdict
+from functools import partial
 
 from ..judging.calls import Answer, AnswerError, describe_error
 from ..judging.outcome import MIME
@@ -14,10 +15,7 @@ from .function_files import SourceError, check_inputs
 
 def race(answer: Answer, given: Function, inputs: Function, at_least: float, tolerance: float | None) -> None:
     """Check and time the answer; show a word, and why or the facts, as data for ``sandboxed``."""
-
-    def make(seed: int) -> tuple:
-        return fresh_inputs(inputs, seed, "cpu")
-
+    make = partial(fresh_inputs, inputs, device="cpu")
     word, why, facts = "not run", None, None
     doing = "inputs"
     try:

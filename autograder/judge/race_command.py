@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
+from typing import Any
 
 from ..command_line import CommandError, command, option
 from .function_files import Source, SourceError
@@ -26,17 +27,8 @@ STATUS = {"faster": 0, "as fast": 0, "slower": 1, "undecided": 2, "wrong": 3, "n
     more="Exit status: 0 fast enough, 1 not, 2 undecided, 3 wrong result, 4 not judged.",
     failed=STATUS["not run"],
 )
-def main(
-    new: str,
-    old: str,
-    at_least: float,
-    function: str | None,
-    inputs: str,
-    device: str,
-    trusted: bool,
-    json: bool,
-) -> int:
-    if not trusted:  # an answer may lie here, and beside it what Python would take for a package
+def main(new: str, old: str, function: str | None, inputs: str, json: bool, **asked: Any) -> int:
+    if not asked["trusted"]:  # an answer may lie here, and beside it what Python would take for a package
         sys.path[:] = [folder for folder in sys.path if folder not in ("", os.getcwd())]
     from .api import judge
 
@@ -46,10 +38,8 @@ def main(
             f"{new}:{name}",
             f"{old}:{name}",
             f"{old}:{inputs}",
-            at_least=at_least,
-            device=device,
-            trusted=trusted,
             tell=lambda doing: _show(f"{doing} …"),
+            **asked,
         )
     except (TypeError, ValueError, SourceError) as error:
         raise CommandError(str(error)) from None

@@ -38,12 +38,11 @@ def judge_sandboxed(task: Task, verdict: Verdict) -> Verdict:
         PlannedCell(index, role, source, role, "race", [f"answer_{key}"])
         for index, (role, source) in enumerate(sources.items())
     ]
-    files: dict[str, bytes | None] = {name: answer.content}
     try:
         executed = shared_sandbox(False).run_to_the_end(
             cells,
             assignment="race",
-            files=files,
+            files={name: answer.content},
             cell_seconds=seconds,
             notebook_seconds=4 * seconds,
             tell=lambda step: task.tell(step.doing),

@@ -128,7 +128,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("this is no git checkout")
     here = tmp_path_factory.mktemp("checkout")
     other = "solutions/01_tensor_creation/01_tensor_creation.py"
-    copy_files(here, [*course_files(ROOT, CONTENTS), "nbgrader_config.py", other])
+    copy_files(here, [*course_files(ROOT), "nbgrader_config.py", other])
     (here / "solutions" / NAME).mkdir()
     shutil.copy(ASSIGNMENT, here / "solutions" / NAME)
     (here / "course").mkdir()

@@ -429,7 +429,7 @@ def test_a_page_that_cannot_be_handed_back_is_tried_again(course: ScratchCourse,
 
     folder = send(course, "ada")
     with monkeypatch.context() as patched:
-        patched.setattr(watcher_module, "hand_back", fail)
+        patched.setattr(watcher_module, "GenerateFeedback", fail)
         watched(release=True)
     assert "The page of ada for traps could not be handed back: Unwritable" in capsys.readouterr().err
     assert scores() == {"ada": FULL} and not page(folder).exists()

@@ -58,10 +58,7 @@ def attempt(
 ) -> dict:
     """On a worker: what ``run`` gives, or a sentence that says why it failed there; says what is done now."""
     worker = get_worker()
-
-    def tell(step: Step) -> None:
-        worker.log_event(topic, [number, asdict(step)])
-
+    tell = lambda step: worker.log_event(topic, [number, asdict(step)])
     try:
         return {"executed": run(cells, tell=tell, **settings)}
     except Exception as error:  # whatever it is, another worker may do better
@@ -89,9 +86,8 @@ class DaskPool(Pool):
             with suppress(*UNREACHABLE):
                 self._client.wait_for_workers(1, timeout=WORKER_SECONDS)
             if not (found := self._info()):
-                raise PoolError(
-                    f"{scheduler} has no workers. Start some: dask worker {scheduler} --nthreads 1"
-                )
+                advice = f"Start some: dask worker {scheduler} --nthreads 1"
+                raise PoolError(f"{scheduler} has no workers. {advice}")
             self.workers = sum(worker["nthreads"] for worker in found.values())
             self.warnings = self._prepare()
         except BaseException:
@@ -137,8 +133,8 @@ class DaskPool(Pool):
                 try:
                     left = True
                     while left and client.status == "running" and not ended.wait(LOOK_SECONDS):
-                        self._require_workers()
-                        left = not others or not self._workers().isdisjoint(others)
+                        there = self._workers()
+                        left = not others or not there.isdisjoint(others)
                     if not left:
                         continue
                     if client.status == "running" and not future.cancelled():  # as when the scheduler is gone
@@ -183,27 +179,24 @@ class DaskPool(Pool):
             raise PoolError(f"The Dask scheduler {self.name} is gone. Start it.", again=True)
 
     def _workers(self) -> set[str]:
-        """The addresses of the workers that there are now; none where the scheduler is gone."""
+        """The addresses of the workers now; that there are none is said, and when it lasts a PoolError."""
         with self._lock:
             if monotonic() - self._looked > LOOK_SECONDS:  # many threads ask
-                self._known = set(self._info())
-                self._looked = monotonic()
+                self._known, self._looked = set(self._info()), monotonic()
+                gone = self._looked - self._seen
                 if self._known:
                     self.trouble, self._seen = None, self._looked
+                elif gone > LOST_SECONDS:
+                    raise PoolError(f"All workers of {self.name} are gone. Start them.", again=True)
+                elif gone > SAID_SECONDS:
+                    advice = "Start some, and grading goes on."
+                    self.trouble = f"waiting: all workers of {self.name} are gone. {advice}"
             return self._known
 
     def _info(self) -> dict[str, dict]:
         with suppress(*UNREACHABLE):
             return self._client.scheduler_info(n_workers=-1)["workers"]
         return {}
-
-    def _require_workers(self) -> None:
-        """Say that there are no workers, if so; raise PoolError when there were none for long."""
-        gone = 0.0 if self._workers() else monotonic() - self._seen
-        if gone > LOST_SECONDS:
-            raise PoolError(f"All workers of {self.name} are gone. Start them.", again=True)
-        if gone > SAID_SECONDS:
-            self.trouble = f"waiting: all workers of {self.name} are gone. Start some, and grading goes on."
 
     def _prepare(self) -> list[str]:
         """Make every worker's Sandbox; the warnings they have."""

@@ -24,7 +24,12 @@ MAY_BE_SHOWN = re.compile(r"(?im)^\s*#\s*you may show this\b")
 def page(course: Course) -> str:
     """The page as HTML. Raises GradingError where there is nothing to show, or not yet."""
     results = read_graded(course)
-    require_deadline(course)
+    if (due := course.due) is None:
+        raise GradingError(f"{course.assignment} has no due date yet. Set it in the formgrader.")
+    last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
+    if last > datetime.now(timezone.utc).replace(tzinfo=None):  # somebody may still hand in at no cost
+        extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
+        raise GradingError(f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for it.")
     cells = {
         (graded.student, name): cell.source
         for graded in results.graded
@@ -98,13 +103,3 @@ def made_of(code: str) -> tuple[list[str], int]:
     calls = Counter(name for name in names if name and name not in own)
     loops = sum(isinstance(node, (ast.For, ast.While, ast.comprehension)) for node in nodes)
     return [name for name, _ in calls.most_common(8)], loops
-
-
-def require_deadline(course: Course) -> None:
-    """Raise GradingError while somebody may still hand in at no cost."""
-    if (due := course.due) is None:
-        raise GradingError(f"{course.assignment} has no due date yet. Set it in the formgrader.")
-    last = due + timedelta(days=read_table(course.root / TABLE).longest_extension(course.assignment))
-    if last > datetime.now(timezone.utc).replace(tzinfo=None):
-        extended = f", for somebody on {last:%Y-%m-%d %H:%M} UTC" if last > due else ""
-        raise GradingError(f"{course.assignment} is due on {due:%Y-%m-%d %H:%M} UTC{extended}. Wait for it.")

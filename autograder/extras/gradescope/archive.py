@@ -10,7 +10,6 @@ import shlex
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from traitlets.config import PyFileConfigLoader
@@ -32,14 +31,17 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     ``without_sandbox``: it grades where bubblewrap does not work, too. Raises OSError for an assignment that
     is not there, and without git; CommandError where its notebook cannot be made.
     """
-    source = root / "solutions" / assignment / f"{assignment}.py"
-    here = Path(__file__).parent
+    source, here = root / "solutions" / assignment / f"{assignment}.py", Path(__file__).parent
     arguments = shlex.join([assignment, *(["--without-sandbox"] if without_sandbox else [])])
-    inside = {name: (root / name).read_bytes() for name in course_files(root, CONTENTS)}
+    # The other settings stay here: an address of a database may have a password.
+    limits = PyFileConfigLoader(SETTINGS, path=str(root)).load_config().RunEveryCell
+    lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
+    form = (here / "nbgrader_config.txt").read_text(encoding="utf-8")
+    inside = {name: (root / name).read_bytes() for name in course_files(root)}
     inside |= {
         "setup.sh": (here / "setup.sh").read_bytes(),
         "run_autograder": (here / "run_autograder.sh").read_bytes().replace(b"ARGUMENTS", arguments.encode()),
-        SETTINGS: _settings(root).encode(),
+        SETTINGS: form.format(limits="\n".join(lines)).encode(),
     }
     with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
         course = ScratchCourse(Path(folder), root)
@@ -58,19 +60,11 @@ def make_archive(root: Path, assignment: str, *, without_sandbox: bool = False) 
     return archive
 
 
-def course_files(root: Path, contents: Iterable[str]) -> list[str]:
+def course_files(root: Path) -> list[str]:
     """The files of an archive, as paths below `root`. Raises CommandError outside a git checkout."""
-    command = ["git", "ls-files", "-z", *contents]
+    command = ["git", "ls-files", "-z", *CONTENTS]
     try:
         listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     except subprocess.CalledProcessError as error:
         raise CommandError(f"git does not tell which files belong to the course: {error.stderr}") from None
     return [path for path in listed.stdout.split("\0") if path and (root / path).is_file()]
-
-
-def _settings(root: Path) -> str:
-    """The course's limits. Its other settings stay here: an address of a database may have a password."""
-    limits = PyFileConfigLoader(SETTINGS, path=str(root)).load_config().RunEveryCell
-    lines = [f"c.RunEveryCell.{name} = {value!r}" for name, value in limits.items()]
-    form = Path(__file__).with_name("nbgrader_config.txt").read_text(encoding="utf-8")
-    return form.format(limits="\n".join(lines))

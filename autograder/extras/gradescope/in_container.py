@@ -133,8 +133,8 @@ def cards(course: Course) -> dict[str, str]:
     for notebook in course.autograded_notebooks(STUDENT):
         HideTests().preprocess(notebook, {})
         for cell in filter(is_test, notebook.cells):
-            outputs = (output.data for output in cell.outputs if isinstance(output.get("data"), dict))
-            texts = [as_text(data.get("text/plain", "")) for data in outputs if MIME in data]
+            shown = (output.data for output in cell.outputs if MIME in output.get("data", {}))
+            texts = [as_text(data.get("text/plain", "")) for data in shown]
             found[nbgrader_data(cell)["grade_id"]] = "\n".join(texts)
     return found
 

@@ -11,12 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from nbgrader.api import Gradebook
 from nbgrader.plugins import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import unzip
-from traitlets import Unicode
+from traitlets import Set, Unicode
 
 from ...command_line import CommandError
 from ...nbgrader_plugin.submissions import SECRET, TIMESTAMP
@@ -69,10 +68,7 @@ class Archive(FileNameCollectorPlugin):
     """What the platforms share. ``named`` is how one calls a student's file, or the folder that has it."""
 
     named: re.Pattern[str]
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._taken: set[tuple[str, str]] = set()
+    _taken = Set()  # whose files, and their names
 
     def student(self, who: str) -> str | None:
         """The id of the student whom the platform means; None, and a sentence in the log, if none."""

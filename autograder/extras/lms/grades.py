@@ -4,7 +4,6 @@ import csv
 import io
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +44,7 @@ class Exporter(ExportPlugin):
         try:
             self.write(*self.grades(gradebook))
         except (CommandError, OSError) as error:
-            self.log.error("%s", error)
-            sys.exit(1)
+            self.parent.fail("%s", error)
 
     def write(self, columns: list[str], points: Points) -> None:
         """Export the grades. Raises CommandError."""
@@ -75,15 +73,15 @@ class Exporter(ExportPlugin):
             exercises = exercise_of_each(gradebook.find_assignment(assignment))
         except MissingEntry:
             raise CommandError(f"There is no assignment {assignment!r}, but {known}.") from None
+        more = list(dict.fromkeys(exercises.values())) if self.by_exercise else []
         course, chosen = self.parent.coursedir, set(map(str, self.student))
+        handed_in = {one.student_id: one for one in gradebook.assignment_submissions(assignment)}
         points: Points = {}
         standing_out: dict[str, list[str]] = {ABSENT: [], UNGRADED: [], UNSURE: []}
         for student in gradebook.students:
             if chosen and student.id not in chosen:
                 continue
-            try:
-                submission = gradebook.find_submission(assignment, student.id)
-            except MissingEntry:
+            if (submission := handed_in.get(student.id)) is None:
                 folder = course.format_path(course.submitted_directory, student.id, assignment)
                 standing_out[UNGRADED if Path(folder).exists() else ABSENT].append(student.id)
                 continue
@@ -91,12 +89,11 @@ class Exporter(ExportPlugin):
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
                 of_exercise[exercises[grade.name]] += grade.score or 0.0
             whole = max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
-            points[student] = [whole, *(of_exercise.values() if self.by_exercise else ())]
+            points[student] = [whole, *(of_exercise[name] for name in more)]
             if submission.needs_manual_grade:
                 standing_out[UNSURE].append(student.id)
         for words, names in standing_out.items():
             self.warn(names, words)
-        more = dict.fromkeys(exercises.values()) if self.by_exercise else ()
         return [assignment, *(f"{assignment}: {name}" for name in more)], points
 
 

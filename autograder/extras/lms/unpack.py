@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 MOST_BYTES, MOST_MEMBERS, MOST_DEPTH = 200_000_000, 1_000, 20
@@ -26,23 +27,17 @@ def unpack(archive: Path, folder: Path) -> None:
 
 def _unpack(archive: Path, folder: Path) -> None:
     """Look at all that is in it before anything is written."""
-    total = 0
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as content:
-            for number, entry in enumerate(content.infolist(), 1):
-                total += entry.file_size
-                _refuse_much(entry.filename, number, total)
+            _refuse_much((one.filename, one.file_size) for one in content.infolist())
             content.extractall(folder)  # which keeps within the folder, and makes no links
         return
     with tarfile.open(archive) as packed:
-        members = []
+        _refuse_much((one.name, one.size) for one in packed)
         for one in packed:
-            members.append(one)
-            total += one.size
-            _refuse_much(one.name, len(members), total)
             if not (one.isreg() or one.isdir()) or not (folder / one.name).resolve().is_relative_to(folder):
                 raise ValueError(f"{one.name!r} is a link or a device, or leads out of the folder")
-        for one in members:
+        for one in packed:
             place = folder / one.name
             (place if one.isdir() else place.parent).mkdir(parents=True, exist_ok=True)
             if (data := packed.extractfile(one)) is not None:
@@ -50,13 +45,17 @@ def _unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(data, file)
 
 
-def _refuse_much(name: str, members: int, total: int) -> None:
-    if name.count("/") > MOST_DEPTH:
-        raise ValueError(f"it has folders in more than {MOST_DEPTH} others")
-    if members > MOST_MEMBERS:
-        raise ValueError(f"it has more than {MOST_MEMBERS:,} files")
-    if total > MOST_BYTES:
-        raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
+def _refuse_much(members: Iterable[tuple[str, int]]) -> None:
+    """Raise ValueError for too many names, too deep ones, or too many bytes, as soon as that is known."""
+    total = 0
+    for number, (name, size) in enumerate(members, 1):
+        total += size
+        if name.count("/") > MOST_DEPTH:
+            raise ValueError(f"it has folders in more than {MOST_DEPTH} others")
+        if number > MOST_MEMBERS:
+            raise ValueError(f"it has more than {MOST_MEMBERS:,} files")
+        if total > MOST_BYTES:
+            raise ValueError(f"it would take more than {MOST_BYTES // 10**6} MB")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ taken out (winnowing: Schleimer, Wilkerson and Aiken, 2003).
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
@@ -43,18 +43,11 @@ Fingerprints = Mapping[str, CodeFingerprint]  # exercise -> those of an answer
 
 @dataclass(frozen=True)
 class AlikePart:
-    """An exercise of a pair: the share in common, both answers, and which slices of each are in common."""
+    """An exercise of a pair: the share in common, and both answers with the slices that are in common."""
 
     exercise: str
     share: float
-    sides: tuple[CodeFingerprint, CodeFingerprint]
-    slices: tuple[Any, Any]
-
-    @property
-    def pieces(self) -> list[list[tuple[str, bool]]]:
-        """Both answers in pieces that are in common or not."""
-        both = zip(self.sides, self.slices, strict=True)
-        return [pieces(side.raw_code, zip(*of, strict=True)) for side, of in both]
+    sides: list[tuple[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -103,8 +96,7 @@ def look_alikes(answers: Answers, given: Mapping[str, str]) -> tuple[list[AlikeP
     ``given``: cell -> code, as all students got it.
     """
     prints = fingerprints(answers, given)
-    all_pairs = combinations(sorted(prints), 2)
-    found = (_pair((one, other), prints[one], prints[other]) for one, other in all_pairs)
+    found = (_pair((a, b), prints[a], prints[b]) for a, b in combinations(sorted(prints), 2))
     compared = [pair for pair in found if pair]
     alike = [pair for pair in compared if pair.share >= ALIKE]
     return sorted(alike, key=lambda pair: -pair.share), len(compared)
@@ -125,7 +117,8 @@ def _pair(students: tuple[str, str], one: Fingerprints, other: Fingerprints) -> 
         same = sum(share * size for share, size in zip(shares, sizes, strict=True))
         in_common, of_all = in_common + same, of_all + sum(sizes)
         if same >= PART * sum(sizes) > 0:
-            parts.append(AlikePart(name, float(same / sum(sizes)), sides, slices))
+            answers = [(side.raw_code, of) for side, of in zip(sides, slices, strict=True)]
+            parts.append(AlikePart(name, float(same / sum(sizes)), answers))
     return AlikePair(students, float(in_common / of_all), parts)
 
 
@@ -166,9 +159,12 @@ def fingerprint(code: str, *, as_python: bool) -> CodeFingerprint:
     return found
 
 
-def pieces(code: str, slices: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """A text in pieces, each with whether it is in one of the slices; what does not show is escaped."""
-    marked = {place for start, end in slices for place in range(int(start), int(end))}
+def pieces(code: str, slices: Any) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it is in a slice; what does not show is escaped.
+
+    ``slices``: an array of copydetect's, in which the starts are the first row and the ends the second.
+    """
+    marked = {place for start, end in slices.T for place in range(int(start), int(end))}
     marked -= {place for line in IMPORT.finditer(code) for place in range(*line.span())}
     places = groupby(range(len(code)), marked.__contains__)
     return [(visible("".join(code[place] for place in run)), common) for common, run in places]
@@ -184,6 +180,7 @@ def page(course: Course) -> str:
         submissions=len(answers),
         compared=compared,
         pairs=pairs,
+        pieces=pieces,
         most=MOST_PAIRS,
         left_out=left_out,
         limits={"alike": ALIKE, "common": COMMON, "few": FEW},

@@ -22,8 +22,8 @@ def main(db: str | None, sign: Path | None, check: Path | None, signers: Path | 
         print(checked(check, signers), end="")
         return
     term, root = read_term(db)
-    first, *students = write_pages(term, root / "reports")
-    print(f"{first}, and a page for each of {len(students)} students in {first.parent / 'students'}")
+    page = write_pages(term, root / "reports")
+    print(f"{page}, and a page for each of {len(term.names)} students in {page.parent / 'students'}")
     if sign:
         folder = root / "reports" / "certificates"
-        print(f"{len(write_certificates(term, folder, sign))} certificates in {folder}")
+        print(f"{write_certificates(term, folder, sign)} certificates in {folder}")

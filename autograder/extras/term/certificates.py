@@ -20,15 +20,14 @@ PURPOSE = "fast-pytorch-certificate"  # what the key signs for anything else is 
 SIGNATURE = b"-----BEGIN SSH SIGNATURE-----"
 
 
-def write_certificates(term: Term, folder: Path, key: Path) -> list[Path]:
-    """Write one for each student with a grade, signed with a private key. Raises CommandError."""
-    paths = []
-    for student in term.students:
-        if any(term.graded(results, student) for results in term.assignments):
-            text = render(TEMPLATE, term=term, student=student, today=date.today()).encode()
-            paths.append(folder / f"{quote(student, safe='')}.txt")
-            write_whole(paths[-1], text + _ssh_keygen(text, "sign", "-q", "-f", str(key)))
-    return paths
+def write_certificates(term: Term, folder: Path, key: Path) -> int:
+    """Write one for each student with a grade, signed with a private key; how many. Raises CommandError."""
+    graded = [one for one in term.names if any(term.graded(results, one) for results in term.assignments)]
+    for student in graded:
+        text = render(TEMPLATE, term=term, student=student, today=date.today()).encode()
+        signature = _ssh_keygen(text, "sign", "-q", "-f", str(key))
+        write_whole(folder / f"{quote(student, safe='')}.txt", text + signature)
+    return len(graded)
 
 
 def checked(certificate: Path, signers: Path) -> str:

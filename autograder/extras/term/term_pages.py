@@ -22,15 +22,11 @@ LEAST = 8  # students, before that is said
 
 @dataclass(frozen=True)
 class Term:
-    """All assignments with grades, in the order of their due dates (UTC), and everybody who is enrolled."""
+    """All assignments with grades, by their due dates (UTC), and the names of all students, by their ids."""
 
     assignments: list[ClassResults]
     due: dict[str, datetime | None]
     names: dict[str, str]
-
-    @property
-    def students(self) -> list[str]:
-        return sorted(self.names)
 
     @property
     def most(self) -> float:
@@ -53,7 +49,8 @@ def read_term(db_url: str | None = None) -> tuple[Term, Path]:
     """All assignments in the current folder, and this folder. Raises GradingError if nothing is graded."""
     with Course("", db_url, write=False) as course, course.opened() as gradebook:
         due = {one.name: one.duedate for one in gradebook.assignments}
-        names = {one.id: _name(one.first_name, one.last_name) for one in gradebook.students}
+        students = sorted(gradebook.students, key=lambda one: one.id)
+        names = {one.id: _name(one.first_name, one.last_name) for one in students}
     found = []
     for name in sorted(due, key=lambda name: (due[name] or datetime.max, name)):
         with Course(name, db_url, write=False) as course:
@@ -73,23 +70,21 @@ def _name(*parts: str | None) -> str:
     return visible(" ".join(" ".join(filter(None, parts)).split()))
 
 
-def write_pages(term: Term, folder: Path) -> list[Path]:
-    """Write the instructor's page and the students' pages below a folder."""
-    page = render(
+def write_pages(term: Term, folder: Path) -> Path:
+    """Write the instructor's page, whose path this gives, and the students' pages, below a folder."""
+    html = render(
         HERE / "term.html.j2",
         term=term,
-        points=[term.sum_of(student) for student in term.students],
+        points=[term.sum_of(student) for student in term.names],
         spreads=[(results, spread) for results in term.assignments for spread in exercise_spreads(results)],
         odd=[row for results in term.assignments for row in too_hard_or_easy(results)],
         to_grade=[(one.assignment, *row) for one in term.assignments for row in one.to_grade()],
     )
-    pages = {folder / "term.html": page}
-    for student in term.students:
+    write_whole(page := folder / "term.html", html)
+    for student in term.names:
         html = render(HERE / "student.html.j2", term=term, student=student)
-        pages[folder / "students" / f"{quote(student, safe='')}.html"] = html
-    for path, html in pages.items():
-        write_whole(path, html)
-    return list(pages)
+        write_whole(folder / "students" / f"{quote(student, safe='')}.html", html)
+    return page
 
 
 def too_hard_or_easy(results: ClassResults) -> Iterator[list[str]]:

@@ -11,7 +11,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -70,15 +69,14 @@ class Intake:
         for assignment, names in self._names().items():
             self._collect(assignment, names)
         for found, changed in self._folders():
-            before = self.waiting.get(found.key)
-            if before and before.sent:
+            if found.key in self.waiting and self.waiting[found.key].sent:
                 continue  # what came through the exchange is newer
             staged = self.folder(found.key, NEW)
             shutil.rmtree(staged, ignore_errors=True)
             staged.parent.mkdir(parents=True, exist_ok=True)
             most = 1000 * self._directory.max_dir_size
             copy_plain_files(self.folder(found.key, self._submitted), staged, most)
-            self.waiting[found.key] = replace(found, since=before.since) if before else found
+            self.waiting[found.key] = found
             self._done[found.key] = changed
 
     def line(self) -> list[Place]:
@@ -94,8 +92,8 @@ class Intake:
         for key, name in newest.items():
             with suppress(OSError):  # it has just gone
                 arrived = os.lstat(os.path.join(str(self.inbound), name)).st_ctime
-                found.append(_place(*key, datetime.fromtimestamp(arrived, timezone.utc), sent=True))
-        return sorted(found, key=lambda one: (one.since, one.key))
+                found.append(self._place(*key, datetime.fromtimestamp(arrived, timezone.utc), sent=True))
+        return sorted(found, key=lambda one: (one.arrived, one.key))
 
     def settle(self, place: Place, *, counts: bool) -> None:
         """Put a submission to where it belongs after grading: to those that count, or to the others."""
@@ -148,7 +146,7 @@ class Intake:
                 elif self._new(folder, key, changed=before is not None):
                     if self._may_hand_in(student):
                         arrived = datetime.fromtimestamp(changed / 1e9, timezone.utc)
-                        yield _place(*key, arrived, sent=False), changed
+                        yield self._place(*key, arrived, sent=False), changed
                     continue
                 self._done[key] = changed
 
@@ -159,6 +157,12 @@ class Intake:
             return True
         new, old = (self._directory.get_existing_timestamp(str(path)) for path in (folder, graded))
         return bool(new and old and new > old) or (changed and not new)
+
+    def _place(self, assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:
+        """Its place in the line, which who hands in again while waiting keeps."""
+        time = arrived.replace(tzinfo=timezone.utc).isoformat()
+        before = self.waiting.get((assignment, student))
+        return Place(assignment, student, time, since=before.since if before else time, sent=sent)
 
     def _collector(self) -> Collect:
         return Collect(coursedir=self._directory, parent=self._grader.parent, update=True)
@@ -174,20 +178,15 @@ class Intake:
             for sentence in collect.told:
                 self._say(sentence)
             for record in collect.src_records:
-                place = _place(assignment, record["username"], record["arrived"], sent=True)
+                place = self._place(assignment, record["username"], record["arrived"], sent=True)
                 taken = [str(self.folder(place.key, step)) for step in (self._submitted, PASSED_OVER, NEW)]
                 times = map(self._directory.get_existing_timestamp, taken)
                 if not any(known and known >= record["timestamp"] for known in times):
-                    before = self.waiting.pop(place.key, None)  # until all of the new one is there
+                    self.waiting.pop(place.key, None)  # until all of the new one is there
                     collect.src_records = [record]
                     collect.copy_files()
-                    self.waiting[place.key] = replace(place, since=before.since) if before else place
+                    self.waiting[place.key] = place
             self._known |= {name: collect.records.get(name) for name in names - collect.unready}
-
-
-def _place(assignment: str, student: str, arrived: datetime, *, sent: bool) -> Place:
-    time = arrived.replace(tzinfo=timezone.utc).isoformat()
-    return Place(assignment, student, time, since=time, sent=sent)
 
 
 def replace_folder(folder: Path, target: Path) -> None:

@@ -3,16 +3,13 @@
 The watcher writes it, in one piece each time. Reading it takes neither nbgrader nor the gradebook.
 """
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-
-from ...files import write_whole
 
 QUEUE = Path(".grading", "queue.json")  # in the course's folder
 # Of a watcher that is at work: it writes at every look, and after each submission.
@@ -69,24 +66,6 @@ class Queue:
             if place.student == student
         ]
         return [(place, waiting.index(place) if place in waiting else 0) for place in own]
-
-
-class QueueFile:
-    """The file, kept up to date. What it said about graded submissions before stays in it: ``ended``, by key;
-    the next ``show`` writes what is added there. ``found`` is all that it said.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._path = root / QUEUE
-        before = read_queue(self._path)
-        self.found = before.places if before else []
-        self.ended = {place.key: place for place in self.found if place.ended}
-
-    def show(self, line: Iterable[Place], *, trouble: bool, at_work: bool) -> None:
-        """Write who waits, and whether grading cannot go on. Raises OSError."""
-        said = datetime.now(timezone.utc).isoformat()
-        queue = Queue(said, at_work, trouble, [*line, *self.ended.values()])
-        write_whole(self._path, msgspec.json.encode(queue))
 
 
 def read_queue(path: Path) -> Queue | None:

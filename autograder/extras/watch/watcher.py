@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from time import monotonic, sleep
 from typing import Any, TextIO
 
+import msgspec
 from nbgrader.auth import Authenticator
 from nbgrader.converters import GenerateFeedback, NbGraderException
 from nbgrader.exchange import ExchangeError, ExchangeFactory
@@ -22,11 +23,12 @@ from ...class_grading.gradebook import GradebookAway
 from ...class_grading.pool import Pool
 from ...class_grading.status import length
 from ...command_line import CommandError
+from ...files import write_whole
 from ...nbgrader_plugin.collect import changed_settings
 from ...nbgrader_plugin.patches import autograded_folder
 from ...nbgrader_plugin.submissions import only_one
 from .intake import Intake
-from .queue_file import Place, QueueFile
+from .queue_file import QUEUE, Place, Queue, read_queue
 from .trial import Trial
 
 EVERY_SECONDS = 5.0  # between two looks
@@ -60,12 +62,15 @@ class Watcher:
         self._warn_once = lru_cache(MOST_REMEMBERED)(self._warn)
         self.intake = Intake(self.course, self._warn_once)
         self._pool: Pool | None = None
-        self._file = QueueFile(self.course.root)
+        self._queue = self.course.root / QUEUE
+        before = read_queue(self._queue)
+        found = before.places if before else []
+        self._ended = {one.key: one for one in found if one.ended}  # which stay in the file
         self._grading: dict[str, Place] = {}  # those of this round that are not done yet, by student
         self._again: dict[Place, tuple[int, float]] = {}  # how often it failed, and when it is tried again
         self._owe_again = 0.0  # when pages are handed back that could not be
         # Whom another watcher left when it was stopped: perhaps they are graded.
-        self._left = [one for one in self._file.found if self.release and one.stage in ("waiting", "grading")]
+        self._left = [one for one in found if self.release and one.stage in ("waiting", "grading")]
         self._trouble: object = None  # its kind
         self._kept_out = False  # by another command
 
@@ -77,9 +82,8 @@ class Watcher:
         self._lasting_pool(self.course.without_sandbox)
         where = "submitted/"
         if self.intake.inbound is None:
-            where += (
-                " (the exchange is not nbgrader's own: let `nbgrader collect --update` bring what is there)"
-            )
+            advice = "let `nbgrader collect --update` bring what is there"
+            where += f" (the exchange is not nbgrader's own: {advice})"
         elif self.intake.inbound.is_dir():
             where += f" and {self.intake.inbound}"
         self._say(f"Watching {where}, for {', '.join(self.intake.assignments) or 'no assignment so far'}.")
@@ -138,7 +142,7 @@ class Watcher:
     def _owed(self) -> list[Place]:
         if not self.release or monotonic() < self._owe_again:
             return []
-        graded = (one for one in self._file.ended.values() if one.stage == "graded" and not one.handed_back)
+        graded = (one for one in self._ended.values() if one.stage == "graded" and not one.handed_back)
         return list(filter(self._may_have_a_page, graded))
 
     def _may_have_a_page(self, one: Place) -> bool:
@@ -168,8 +172,7 @@ class Watcher:
         return list(known)
 
     def _ready(self) -> list[Place]:
-        moment = monotonic()
-        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= moment]
+        return [one for one in self.intake.line() if self._again.get(one, (0, 0))[1] <= monotonic()]
 
     def _grade(self, line: list[Place]) -> None:
         self._grading = {one.student: one for one in line}
@@ -212,7 +215,7 @@ class Watcher:
 
     def _end(self, one: Place, **how: Any) -> Place:
         """Keep how a submission ended, for the file."""
-        self._file.ended[one.key] = ended = replace(one, ended=datetime.now(timezone.utc).isoformat(), **how)
+        self._ended[one.key] = ended = replace(one, ended=datetime.now(timezone.utc).isoformat(), **how)
         return ended
 
     def _failed(self, one: Place, sentence: str) -> None:
@@ -228,22 +231,29 @@ class Watcher:
         self._tell(one, f"not graded: {sentence} It is in submitted/, for you to try: {again}")
 
     def _hand_back(self, one: Place) -> None:
-        exchange = self.intake.inbound is None or self.intake.inbound.parent.is_dir()
+        """Make a student's page anew, and release it where there is an exchange, by nbgrader's own code."""
+        directory, app = self.course.directory, self.course.grader.parent
+        whose = {"assignment_id": one.assignment, "student_id": glob.escape(one.student)}
         try:
-            hand_back(self.course, one.assignment, one.student, exchange=exchange)
+            with changed_settings(directory, **whose):
+                GenerateFeedback(coursedir=directory, parent=app, force=True).start()
+                if self.intake.inbound is None or self.intake.inbound.parent.is_dir():
+                    release, who = ExchangeFactory(parent=app).ReleaseFeedback, Authenticator(parent=app)
+                    release(coursedir=directory, authenticator=who, parent=app).start()
         except TROUBLE as error:
             self._owe_again = monotonic() + TRY_AGAIN_SECONDS
             what = f"The page of {one.student} for {one.assignment} could not be handed back"
             self._warn_once(f"{what}: {self._sentence(error)} It is tried again every minute.")
         else:
-            self._file.ended[one.key] = replace(one, handed_back=True)
+            self._ended[one.key] = replace(one, handed_back=True)
 
     def _show(self, at_work: bool = True) -> None:
         started = list(self._grading.values())[: self._pool.workers if self._pool else 1]
         line = [replace(one, stage="grading") for one in started]
         line += [one for one in self.intake.line() if one not in started]
-        line += self.intake.on_the_way()
-        self._file.show(line, trouble=self._trouble is not None, at_work=at_work)
+        line += [*self.intake.on_the_way(), *self._ended.values()]
+        now = datetime.now(timezone.utc).isoformat()
+        write_whole(self._queue, msgspec.json.encode(Queue(now, at_work, self._trouble is not None, line)))
 
     def _in_trouble(self, error: BaseException) -> None:
         """Say what went wrong, once, and let go of what may be broken."""
@@ -272,13 +282,3 @@ class Watcher:
     def _say(self, text: str, file: TextIO | None = None) -> None:
         tqdm.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {text}", file=file)
         (file or sys.stdout).flush()
-
-
-def hand_back(course: Course, assignment: str, student: str, *, exchange: bool) -> None:
-    """Make a student's page anew, and release it where there is an ``exchange``, by nbgrader's own code."""
-    directory, app = course.directory, course.grader.parent
-    with changed_settings(directory, assignment_id=assignment, student_id=glob.escape(student)):
-        GenerateFeedback(coursedir=directory, parent=app, force=True).start()
-        if exchange:
-            release, who = ExchangeFactory(parent=app).ReleaseFeedback, Authenticator(parent=app)
-            release(coursedir=directory, authenticator=who, parent=app).start()
