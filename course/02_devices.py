@@ -25,6 +25,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+from parts.inputs import tensors
 from torch import nn
 
 from autograder import article_code, behaviour, compare, costs, devices, documented, guessed, verdicts
@@ -300,8 +301,7 @@ print("non_blocking:", costs(lambda: parcel.to("meta", non_blocking=True)).syncs
 
 # %% [markdown]
 # And what is worth a journey? The rule of thumb: send once, do much there, bring back little. For a model that means:
-# parameters once, a batch at each step, and of the results only the few numbers that you want to read. The part Further
-# measures two journeys.
+# parameters once, a batch at each step, and only the few results that you want to read. Further measures two journeys.
 
 # %% [markdown]
 # ## 4. `*_like` and `new_*`
@@ -345,8 +345,7 @@ compare(
 # %% [markdown]
 # **Why?** Both variants allocate the same, and launch two operations. But with two different memory formats no walk
 # through memory suits both: one of the two tensors is read in jumps, and vector instructions cannot load neighbours
-# together. With images in the default format, nothing is left. On an H200 you see two launches each, and not the
-# formats. Chapter 06 takes larger tensors.
+# together. With images in the default format, nothing is left. On an H200 one sees launches only. (Larger tensors: chapter 06.)
 
 # %%
 images = torch.rand(8, 32, 32, 32).to(memory_format=torch.channels_last)
@@ -354,15 +353,11 @@ with_ones = costs(lambda: images * torch.ones(images.shape))
 with_ones_like = costs(lambda: images * torch.ones_like(images))
 assert with_ones.bytes == with_ones_like.bytes
 assert with_ones.operations.total() == with_ones_like.operations.total() == 2
+described = {(made.shape, made.dtype, made.device, made.stride()) for made in [given, *alike]}
 behaviour(
     "C2",
     "All seven *_like functions take over shape, dtype, device and memory format.",
-    len(alike) == 7
-    and all(
-        (made.shape, made.dtype, made.device, made.stride())
-        == (given.shape, given.dtype, given.device, given.stride())
-        for made in alike
-    ),
+    len(alike) == 7 and len(described) == 1,
 )
 
 # %% [markdown]
@@ -397,11 +392,7 @@ behaviour(
     {part.device.type for part in [*net.parameters(), *net.buffers()]} == {"meta"},
     when="the model's tensors are parameters or buffers",
 )
-behaviour(
-    "B4",
-    "One line, x = x.to(device), moves a tensor.",
-    tensor.to("meta").device.type == "meta",
-)
+behaviour("B4", "One line, x = x.to(device), moves a tensor.", tensor.to("meta").device.type == "meta")
 if torch.cuda.is_available():
     article_code(
         "B4",
@@ -739,15 +730,10 @@ def read_once(batches, weights):
     return total.item()
 
 
-def batches_and_weights(generator, device):
-    batches, weights = torch.rand(100, 16, 32, generator=generator), torch.rand(32, 8, generator=generator)
-    return batches.to(device), weights.to(device)
-
-
 compare(
     "100 losses, read one by one or once",
     {".item() at every step": read_each, ".item() once": read_once},
-    inputs=batches_and_weights,
+    inputs=tensors((100, 16, 32), (32, 8)),
     guess=guess,
 )
 
@@ -847,8 +833,7 @@ assert (x * mask).sum().isnan() and torch.where(mask, x, 0).sum() == 4
 # %% [markdown]
 # ### Heavy work for a few rows
 #
-# 2,000 rows, 5 % chosen, each to be multiplied by a matrix of 256 × 256. How many times as fast as the index is
-# `where`?
+# 2,000 rows, 5 % chosen, each times a matrix of 256 × 256. How many times as fast as the index is `where`?
 
 # %%
 guess = ...
@@ -1000,8 +985,7 @@ compare(
 # %% [markdown]
 # ### A saved buffer is a promise
 #
-# A file that was saved before the buffer was added does not load any
-# more (unless with `strict=False`):
+# A file that was saved before the buffer was added does not load any more (unless with `strict=False`):
 
 # %%
 old_file = Shift().state_dict()
@@ -1054,9 +1038,8 @@ print(means.shape, "syncs:", costs(lambda: torch.where(mask, x, 0).sum(dim=1) / 
 #
 # On the CPU, `x.numpy()` reads the memory directly, and `print(x)` reads the values while torch keeps counters out. On
 # a GPU both wait (`.numpy()` after `.cpu()`). `torch.linalg.inv`, `solve` and `cholesky` look whether they succeeded,
-# and so wait on CUDA, as their
-# [documentation](https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html) says. And the count says too
-# much: with `F.one_hot(labels, 10)` torch looks at the labels on the CPU, but not on CUDA.
+# and so wait on CUDA, as their [documentation](https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html)
+# says. And the count says too much: with `F.one_hot(labels, 10)` torch looks at the labels on the CPU, but not on CUDA.
 
 # %%
 calls = {

@@ -23,6 +23,7 @@ import inspect
 
 import torch
 from parts.graph import draw_graph, kept_by, name_of, nodes
+from parts.inputs import normal
 from torch import nn
 from torch.func import grad, jacrev, vmap
 from torch.utils.checkpoint import checkpoint_sequential
@@ -433,17 +434,10 @@ def bend_with_where(x):
     return torch.autograd.grad(bent.sum(), x)[0]
 
 
-def normal_numbers(size):
-    def make(generator, device):
-        return torch.randn(size, generator=generator).to(device)
-
-    return make
-
-
 compare(
     "autograd: 500 conditions",
     {"if in a loop": bend_with_if, "torch.where": bend_with_where},
-    inputs=normal_numbers(500),
+    inputs=normal(500),
     guess=guess,
     because="prices",
 )
@@ -1100,7 +1094,7 @@ def in_place(x):
 compare(
     "autograd: sin(x) + 1, in place or not",
     {"out of place": out_of_place, "in place": in_place},
-    inputs=normal_numbers(1_000_000),
+    inputs=normal(1_000_000),
     guess=guess,
 )
 

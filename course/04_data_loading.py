@@ -14,9 +14,8 @@
 # where there is one. Worker processes are shown on Linux.
 #
 # **Claims tested:** *C1* "use `DatasetFolder` and `ImageFolder` instead of a hand-written Dataset"; *A4* "use
-# `DataLoader(pin_memory=True)` for faster copies to the GPU". IDs such as *C1* are claims of
-# five widely read articles, listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in
-# [chapter 00](00_measuring.ipynb).
+# `DataLoader(pin_memory=True)` for faster copies to the GPU". IDs such as *C1* are claims of five widely read articles,
+# listed in [the score](claims.ipynb). `compare`, `costs` and `guess` are explained in [chapter 00](00_measuring.ipynb).
 
 # %%
 import inspect
@@ -530,10 +529,9 @@ print(f"8 workers × 2 batches of 64 float pictures: {8 * 2 * 64 * 3 * 224 * 224
 # %% [markdown]
 # ## 6. Sentences and their padding
 #
-# A batch of sentences is as wide as its longest sentence. The rest is padding, and it costs as much as words
-# do. 512 sentences, mostly short; each batch of 32 goes through one layer. One loader takes them as they
-# come, the other takes sentences of similar length together. What does the second save, most of all: `"calls"`,
-# `"bytes"` or `"arithmetic"`?
+# A batch of sentences is as wide as its longest sentence. The rest is padding, and it costs as much as words do. 512
+# sentences, mostly short; each batch of 32 goes through one layer. One loader takes them as they come, the other takes
+# sentences of similar length together. What does the second save, most of all: `"calls"`, `"bytes"` or `"arithmetic"`?
 
 # %%
 guess = ...

@@ -28,6 +28,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from parts.distances import chart_of_errors, draw_mistakes
+from parts.inputs import normal
 from torch.utils.checkpoint import checkpoint
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
@@ -558,14 +559,10 @@ def divide(x):
     return x / x.norm(dim=1, keepdim=True)
 
 
-def many_rows(generator, device):
-    return torch.randn(2000, 128, generator=generator).to(device)
-
-
 compare(
     "normalising 2,000 rows of 128 numbers, divided or F.normalize",
     {"divided by the norm": divide, "F.normalize": F.normalize},
-    inputs=many_rows,
+    inputs=normal(2000, 128),
     guess=guess,
 )
 
@@ -803,14 +800,10 @@ guess = ...
 
 
 # %%
-def one_set(generator, device):
-    return torch.randn(512, 64, generator=generator).to(device)
-
-
 compare(
     "distances: within a set of 512 points of 64 numbers",
     {"cdist": lambda a: torch.cdist(a, a), "cdist, direct": lambda a: direct(a, a), "pdist": torch.pdist},
-    inputs=one_set,
+    inputs=normal(512, 64),
     guess=guess,
     differ="pdist gives each pair once",
 )

@@ -23,6 +23,7 @@ from statistics import median
 
 import torch
 import torch.nn.functional as F
+from parts.inputs import in_groups, normal, whole_numbers
 from parts.selection import added, draw_moves, draw_shares, gathered, joined, masked, scattered
 
 from autograder import article_code, behaviour, compare, costs, devices, guessed, picture, verdicts, without
@@ -113,14 +114,10 @@ def select_first(data):
     return torch.masked_select(data, data > data.mean()).mean()
 
 
-def normal_numbers(generator, device):
-    return torch.randn(1_000_000, generator=generator).to(device)
-
-
 compare(
     "the mean of the numbers above the mean, of 1,000,000",
     {"two sums": two_sums, "data[mask].mean()": index_first, "masked_select().mean()": select_first},
-    inputs=normal_numbers,
+    inputs=normal(1_000_000),
     guess=guess,
     bytes=8e6,
 )
@@ -677,15 +674,10 @@ def sums_at_once(values, groups):
     return values.new_zeros(1000).scatter_add(0, groups, values)
 
 
-def values_and_groups(generator, device):
-    values = torch.rand(50_000, generator=generator).to(device)
-    return values, torch.randint(1000, (50_000,), generator=generator).to(device)
-
-
 compare(
     "50,000 numbers, 1,000 sums",
     {"one mask per group": sums_with_masks, "scatter_add": sums_at_once},
-    inputs=values_and_groups,
+    inputs=in_groups(1000, 50_000),
     guess=guess,
     because="prices",
 )
@@ -729,11 +721,6 @@ def rows_by_index(rows, groups):
     return rows.new_zeros(1000, rows.shape[1]).index_add(0, groups, rows)
 
 
-def rows_and_groups(generator, device):
-    rows = torch.rand(10_000, 64, generator=generator).to(device)
-    return rows, torch.randint(1000, (10_000,), generator=generator).to(device)
-
-
 compare(
     "10,000 rows of 64, 1,000 sums of rows",
     {
@@ -742,7 +729,7 @@ compare(
         "scatter_add, index expanded": rows_by_scatter_view,
         "index_add": rows_by_index,
     },
-    inputs=rows_and_groups,
+    inputs=in_groups(1000, 10_000, 64),
     guess=guess,
     bytes=2.9e6,
     because="prices",
@@ -796,14 +783,10 @@ def members_by_sorting(labels):
     return list(labels.argsort(stable=True).split(counts.tolist()))
 
 
-def random_labels(generator, device):
-    return torch.randint(1000, (20_000,), generator=generator).to(device)
-
-
 compare(
     "the members of each of 1,000 groups, 20,000 labels",
     {"one mask per group": members_by_mask, "argsort and split": members_by_sorting},
-    inputs=random_labels,
+    inputs=whole_numbers(1000, 20_000),
     guess=guess,
 )
 
@@ -833,10 +816,6 @@ guess = ...
 
 
 # %%
-def numbers_to_255(generator, device):
-    return torch.randint(256, (20_000,), generator=generator).to(device)
-
-
 compare(
     "256 bins, 20,000 numbers",
     {
@@ -846,7 +825,7 @@ compare(
         ),
         "bincount": lambda numbers: torch.bincount(numbers, minlength=256),
     },
-    inputs=numbers_to_255,
+    inputs=whole_numbers(256, 20_000),
     guess=guess,
     because="prices",
 )

@@ -35,6 +35,7 @@ from statistics import median
 
 import torch
 import torch.nn.functional as F
+from parts.inputs import tensors
 from parts.roofline import draw_roofline
 from torch.utils.data import DataLoader, Dataset
 
@@ -99,17 +100,11 @@ def on_threads(number, function):
     return run
 
 
-def random_tensors(*shapes):
-    return lambda generator, device: tuple(
-        torch.rand(shape, generator=generator).to(device) for shape in shapes
-    )
-
-
 if cores_are_free:
     products = compare(
         "cpu: a product of 512 × 512 on one thread or on all cores",
         {"1 thread": on_threads(1, torch.mm), "all cores": on_threads(cores, torch.mm)},
-        inputs=random_tensors((512, 512), (512, 512)),
+        inputs=tensors((512, 512), (512, 512)),
         guess=guess,
         claim="E7",
         only="cpu",
@@ -145,7 +140,7 @@ guess = ...
 compare(
     "cpu: adding 1,000 numbers on one thread or on all cores",
     {"1 thread": on_threads(1, torch.add), "all cores": on_threads(cores, torch.add)},
-    inputs=random_tensors(1000, 1000),
+    inputs=tensors(1000, 1000),
     guess=guess,
     claim="E7",
     only="cpu",
@@ -190,7 +185,7 @@ compare(
         "8 for each core": on_threads(8 * cores, torch.mm),
         "1 thread": on_threads(1, torch.mm),
     },
-    inputs=random_tensors((256, 256), (256, 256)),
+    inputs=tensors((256, 256), (256, 256)),
     guess=guess,
     only="cpu",
     clock="wall",
@@ -390,7 +385,7 @@ def one_by_one(matrix, vectors):
 compare(
     "cpu: a matrix times 64 vectors",
     {"one by one": one_by_one, "all at once": lambda matrix, vectors: vectors @ matrix.T},
-    inputs=random_tensors((2048, 2048), (64, 2048)),
+    inputs=tensors((2048, 2048), (64, 2048)),
     guess=guess,
     only="cpu",
     bytes=4 * (2048 * 2048 + 2 * 64 * 2048),
@@ -565,7 +560,7 @@ compare(
         "c + 0.5 * a * b": lambda a, b, c: c + 0.5 * a * b,
         "addcmul": lambda a, b, c: torch.addcmul(c, a, b, value=0.5),
     },
-    inputs=random_tensors(2_000_000, 2_000_000, 2_000_000),
+    inputs=tensors(2_000_000, 2_000_000, 2_000_000),
     guess=guess,
     only="cpu",
     bytes=4 * 4 * 2_000_000,
@@ -909,7 +904,7 @@ compare(
         "x @ weight + bias": lambda x, weight, bias: x @ weight + bias,
         "addmm": lambda x, weight, bias: torch.addmm(bias, x, weight),
     },
-    inputs=random_tensors((256, 512), (512, 512), 512),
+    inputs=tensors((256, 512), (512, 512), 512),
     guess=guess,
     only="cpu",
     flops=2 * 256 * 512 * 512,

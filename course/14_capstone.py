@@ -485,8 +485,8 @@ compare(
 
 # %% [markdown]
 # **Why.** Calls again: one evaluation for all pictures. But step 5 says *nothing else*, and `no_grad` came in, too.
-# What does it bring? "Use `no_grad` for inference, it is faster" is claim *B3*. So compare the forward pass of all test
-# pictures in one batch, with and without `no_grad`, and nothing else:
+# "Use `no_grad` for inference, it is faster" is claim *B3*. So compare the forward pass of all test pictures, with and
+# without it, and nothing else:
 
 # %%
 guess = ...
@@ -550,8 +550,7 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** Count the pictures. Before: 12 × 32 = 384 for learning, in 12 calls. Now: 192, in one call. What
-# comes back is work and calls saved in each further epoch.
+# **Why.** Count the pictures. Before: 12 × 32 = 384 for learning, in 12 calls. Now: 192, in one call.
 #
 # ### Three steps only
 #
@@ -623,8 +622,7 @@ print(f"update: {before['update']:.0%} of the slow script, {now['update']:.0%} o
 print(f"at most {1 / (1 - now['update']):.2f}× for the whole, if the update took no time at all")
 
 # %% [markdown]
-# `torch.optim.Adam(fused=True)` does the whole update in a few operations (chapter 11). How many times faster
-# is the whole script?
+# `torch.optim.Adam(fused=True)` does the whole update in a few operations (chapter 11). How much faster is the script?
 
 # %%
 guess = ...
@@ -649,8 +647,7 @@ compare(
 
 # %% [markdown]
 # On the CPU the share allows more than came. (An H200 gains 1.5×.) Perhaps the profile made the many small operations
-# look longer (section 3), or the fused Adam has its own cost for each step and for being made anew in each run. (And in
-# the slow script? *Further*.)
+# look longer (section 3), or the fused Adam has its own cost for each step and for being made anew in each run. (The slow script: *Further*.)
 
 # %% [markdown]
 # ## 10. Seventh change: no `item()` in the loop
@@ -719,10 +716,10 @@ lines = f"at once, no_grad:       {peaks[1]:5.2f} MB", f"no_grad, pieces of 256:
 guessed("MB alive at once, with a graph", guess, peaks[0], *lines)
 
 # %% [markdown]
-# **Why.** A picture has 256 numbers and the hidden layer 512, before and after `relu`: all of them are alive at once,
-# 5 kB a picture in `float32`. So the graph adds nothing at the peak: this network has hardly a layer whose numbers
-# could be given back earlier. (Deep ones have many: chapter 03.) In pieces, the memory no longer grows with the
-# test set. What do they cost in time? How many times faster are pieces of 256 than all at once?
+# **Why.** A picture has 256 numbers and the hidden layer 512, before and after `relu`: all of them are alive at once, 5
+# kB a picture in `float32`. So the graph adds nothing at the peak: this network has hardly a layer whose numbers could
+# be given back earlier. In pieces, the memory no longer grows with the test set. How many times faster are pieces of
+# 256 than all at once?
 
 # %%
 guess = ...

@@ -45,6 +45,7 @@ try:
 except ImportError:
     triton = None
 
+from parts.inputs import normal
 from parts.kernels import draw_product, draw_tiles, interpreter_fits, lines_to_read, seconds_of_load_inline
 
 from autograder import behaviour, compare, costs, devices, fewer, guessed, picture, recall, verdicts
@@ -166,15 +167,11 @@ guess = ...
 
 
 # %%
-def normal_numbers(*shape):
-    return lambda generator, device: torch.randn(shape, generator=generator).to(device)
-
-
 if kernels:
     compare(
         "kernel: shrink 1,000,000 numbers, five operations or a loop",
         {"five operations": shrink, "loop in C++": shrink_loop},
-        inputs=normal_numbers(1_000_000),
+        inputs=normal(1_000_000),
         guess=guess,
         claim="F32",
         only="cpu",
@@ -219,7 +216,7 @@ if kernels:
             "two operations": shrink_in_two,
             "softshrink": lambda x: torch.nn.functional.softshrink(x, 0.5),
         },
-        inputs=normal_numbers(1_000_000),
+        inputs=normal(1_000_000),
         guess=guess,
         only="cpu",
         bytes=2 * 4 * 1_000_000,
@@ -316,7 +313,7 @@ if kernels:
             "torch.softmax": lambda x: x.softmax(1),
             "loop in C++": softmax_loop,
         },
-        inputs=normal_numbers(1000, 1000),
+        inputs=normal(1000, 1000),
         guess=guess,
         claim="F32",
         only="cpu",
@@ -545,7 +542,7 @@ if kernels:
     compare(
         "kernel: shrink 10 numbers, a custom operator or two operations",
         both_ways,
-        inputs=normal_numbers(10),
+        inputs=normal(10),
         guess=guess,
         claim="F33",
         only="cpu",
@@ -563,7 +560,7 @@ if kernels:
     compare(
         "kernel: shrink 4,000,000 numbers, a custom operator or two operations",
         both_ways,
-        inputs=normal_numbers(4_000_000),
+        inputs=normal(4_000_000),
         guess=guess,
         claim="F33",
         only="cpu",
@@ -771,7 +768,7 @@ if triton or interpreted:
     compare(
         "kernel: softmax of 32,768 rows in Triton",
         {"torch.softmax": lambda x: x.softmax(1), "kernel in Triton": softmax},
-        inputs=normal_numbers(32_768, 1000),
+        inputs=normal(32_768, 1000),
         guess=guess,
         claim="F40",
         only="cuda",

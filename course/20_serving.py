@@ -46,6 +46,7 @@ from statistics import mean
 
 import torch
 import torch.nn.functional as F
+from parts.inputs import whole_numbers
 from parts.serving import draw_sweep, draw_turns, draw_waits, teach
 from torch import nn
 
@@ -251,19 +252,15 @@ guess = ...
 
 
 # %%
-def letters_and_model(generator, device):
-    return torch.randint(len(ALPHABET), (1, 16), generator=generator), large
-
-
-def one_by_one(letters, model):
+def one_by_one(letters, model=large):
     caches = growing_caches(model)
     return torch.cat([step(model, letter, caches) for letter in letters.split(1, 1)], 1)
 
 
 compare(
     "serving: 16 letters read, one by one or all at once",
-    {"one by one": one_by_one, "all at once": lambda letters, model: read(model, letters)},
-    inputs=letters_and_model,
+    {"one by one": one_by_one, "all at once": lambda letters: read(large, letters)},
+    inputs=whole_numbers(len(ALPHABET), 1, 16),
     guess=guess,
     claim="F44",
     only="cpu",
@@ -339,10 +336,6 @@ def next_scores(model, letters, caches):
     return scores
 
 
-def eight_letters(generator, device):
-    return torch.randint(len(ALPHABET), (8, 1), generator=generator)
-
-
 def text_by_text(letters):
     pairs = zip(letters.split(1), alone, strict=True)
     return torch.cat([next_scores(large, letter, caches) for letter, caches in pairs])
@@ -357,7 +350,7 @@ compare(
         "in one batch": lambda letters: next_scores(large, letters, together),
         "one after the other": text_by_text,
     },
-    inputs=eight_letters,
+    inputs=whole_numbers(len(ALPHABET), 8, 1),
     guess=guess,
     claim="F46",
     only="cpu",

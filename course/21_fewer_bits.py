@@ -568,8 +568,7 @@ guessed("times as long with float32", guess, times[torch.float32] / times[torch.
 assert new["made_float"] > weight.nbytes > 100 * new["read_as_int8"]
 
 # %% [markdown]
-# One name, two kernels, and what is there for `bfloat16` is not there for `float32`. (Names with an underscore promise
-# nothing.)
+# One name, two kernels, and what is there for `bfloat16` is not there for `float32`. (An underscore promises nothing.)
 
 # %% [markdown]
 # ## 7. torchao
@@ -865,11 +864,10 @@ compare(
 )
 
 # %% [markdown]
-# **Why.** All keys and values are written anew in each step, and nobody needs them afterwards. It is these copies more
-# than int8: with the same numbers as floats, multiplied by their scales in each step, most of the difference is still
-# there. A scale for each key could as well be multiplied to its score, and a scale for each value to its weight: then
-# no scaled copy of all is needed. Your third exercise does so, piece by piece. A cache in fewer bits has room for more
-# texts; here it is not faster.
+# **Why.** It is the copies of all keys and values, which nobody needs afterwards, more than int8: with the same numbers
+# as floats, multiplied by their scales in each step, most of the difference is still there. The scales could as well be
+# multiplied to scores and weights, and no scaled copy is needed. Your third exercise does so. A cache in fewer bits has
+# room for more texts; here it is not faster.
 
 # %% [markdown]
 # ## Further

@@ -75,8 +75,7 @@ def test_a_bound_of_seconds_is_for_all_devices_or_for_one(monkeypatch):
         assert (longest("cpu"), longest("cuda:0")) == seconds
 
 
-some_numbers = lambda generator, device: torch.rand(20_000, generator=generator).to(device)
-timed = lambda **functions: {name: Side(function, some_numbers) for name, function in functions.items()}
+timed = lambda **functions: {name: Side(function, 20_000) for name, function in functions.items()}
 
 
 def test_three_times_the_work_takes_three_times_as_long():

@@ -17,7 +17,6 @@ from autograder.teaching.recall import questions
 from autograder.teaching.scripts import CAUSES_MIME
 
 VARIANTS = {"loop": lambda numbers: torch.stack([number.sin() for number in numbers]), "one call": torch.sin}
-hundred = 100
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +25,7 @@ def forget_findings(monkeypatch):
 
 
 def test_it_shows_times_ratio_guess_and_claim_as_plain_text(capsys):
-    comparison = compare("sines", VARIANTS, inputs=hundred, guess=2.0, claim="F6", seconds=0.1)
+    comparison = compare("sines", VARIANTS, inputs=100, guess=2.0, claim="F6", seconds=0.1)
     text = capsys.readouterr().out
     assert comparison.ratio().low > 5
     verdict = "here, on cpu; it holds (1.1× or more, with the whole interval, would hold)"
@@ -44,19 +43,19 @@ def test_nonsense_gets_one_clear_sentence():
         ({"variants": {"a": torch.sin, "b": lambda x: x.double().sin()}}, ValueError, "say why with differ"),
     ]:
         with pytest.raises(error, match=sentence):
-            compare("sines", **({"variants": VARIANTS, "inputs": hundred, "seconds": 0.01} | change))
+            compare("sines", **({"variants": VARIANTS, "inputs": 100, "seconds": 0.01} | change))
 
 
 @pytest.mark.parametrize("guess", ["two", 0, -2.0, [2.0], math.nan, math.inf, True, None])
 def test_what_is_no_guess_gets_one_sentence_and_is_measured(guess, capsys):
-    compare("sines", VARIANTS, inputs=hundred, guess=guess, seconds=0.01)
+    compare("sines", VARIANTS, inputs=100, guess=guess, seconds=0.01)
     text = capsys.readouterr().out
     assert "one call" in text and "You said" not in text
     assert text.count("A guess is one number above 0") == (guess is not None)
 
 
 def test_without_a_guess_it_measures_and_says_that_none_was_made(capsys):
-    compare("sines", VARIANTS, inputs=hundred, guess=..., claim="F6", seconds=0.05)
+    compare("sines", VARIANTS, inputs=100, guess=..., claim="F6", seconds=0.05)
     text = capsys.readouterr().out
     assert "No guess yet." in text and "it holds" in text
     guessed("waits", ..., 63, "It waits 63 times.")
@@ -84,50 +83,46 @@ def test_first_guesses_are_kept_and_told_how_near_they_come(tmp_path, monkeypatc
         guessed(question, guess, truth)
     told = "Your guesses so far: 1 right and 1 near (within 2×) of 4, mostly too high."
     assert told in capsys.readouterr().out, "the second guess on a question does not count"
-    compare("sines", VARIANTS, inputs=hundred, guess=0.001, seconds=0.01)
+    compare("sines", VARIANTS, inputs=100, guess=0.001, seconds=0.01)
     verdicts("F6")
     assert capsys.readouterr().out.count("(within 2×) of 5, mostly") == 2
 
 
 def test_a_claim_does_not_hold_where_the_advised_way_is_slower(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("sines backwards", backwards, inputs=hundred, claim="F6", seconds=0.1)
+    compare("sines backwards", backwards, inputs=100, claim="F6", seconds=0.1)
     assert re.search(r"Claim F6: 0[.\d]+× here, on cpu; it does not hold", capsys.readouterr().out)
-    compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    compare("sines", VARIANTS, inputs=100, claim="F6", seconds=0.1)
     verdicts("F6", "A2")
     table = capsys.readouterr().out
     assert "does not hold; holds" in table and "not measured (needs a GPU)" in table
-    compare("sines backwards", VARIANTS, inputs=hundred, claim="F6", seconds=0.1)
+    compare("sines backwards", VARIANTS, inputs=100, claim="F6", seconds=0.1)
     verdicts("F6")  # a cell that is run again replaces what it found
     assert "does not hold" not in capsys.readouterr().out
-    compare("sines", VARIANTS, inputs=hundred, claim="A2", seconds=0.05)
+    compare("sines", VARIANTS, inputs=100, claim="A2", seconds=0.05)
     assert torch.cuda.is_available() or "Claim" not in capsys.readouterr().out, "a CPU decides nothing there"
 
 
 def test_a_condition_parts_cells_that_hold_from_those_that_do_not(capsys):
     backwards = dict(reversed(VARIANTS.items()))
-    compare("sines of 3 float32", VARIANTS, inputs=hundred, claim="A3", seconds=0.1)
-    compare("sines backwards, of float64", backwards, inputs=hundred, claim="A3", seconds=0.1)
+    compare("sines of 3 float32", VARIANTS, inputs=100, claim="A3", seconds=0.1)
+    compare("sines backwards, of float64", backwards, inputs=100, claim="A3", seconds=0.1)
     assert "Claim A3, when the array keeps its dtype: " in capsys.readouterr().out
     verdicts("A3")
     said = re.sub(r"\s+", " ", capsys.readouterr().out)
     assert "On one CPU, in one process, when the array keeps its dtype: " in said
 
 
-def test_variants_may_differ_where_that_is_said_and_may_change_their_inputs(capsys):
+def test_variants_may_differ_and_change_their_inputs_which_are_numbers_of_a_shape_or_the_device(capsys):
     unequal = {"sine": torch.sin, "cosine": torch.cos}
-    compare("curves", unequal, inputs=hundred, seconds=0.01, differ="they are two functions")
+    compare("curves", unequal, inputs=100, seconds=0.01, differ="they are two functions")
     in_place = {"new": torch.sin, "in place": torch.Tensor.sin_}
-    compare("each gets its own inputs", in_place, inputs=hundred, seconds=0.01)
+    compare("each gets its own inputs", in_place, inputs=100, seconds=0.01)
     assert "each gets its own inputs" in capsys.readouterr().out
-
-
-def test_inputs_are_numbers_of_a_shape_or_the_device():
-    seen: list = []
-    both = dict.fromkeys(("one", "two"), lambda given: seen.append(given))
-    compare("a shape", both, inputs=(2, 3), seconds=0)
+    both = dict.fromkeys(("one", "two"), (seen := list[torch.Tensor]()).append)
+    compare("of a shape", both, inputs=(2, 3), seconds=0)
     assert {one.shape for one in seen} == {(2, 3)} and len({one.sum().item() for one in seen}) > 3
-    compare("nothing", both, only="cpu", seconds=0)
+    compare("of the device", both, only="cpu", seconds=0)
     assert seen[-1] == "cpu"
 
 
@@ -140,7 +135,7 @@ NEEDS_A_TAPE = dict.fromkeys(("one", "two"), lambda numbers: numbers.requires_gr
 
 def test_a_cause_is_taken_away_and_what_went_with_it_is_told(capsys):
     also = without("size", inputs=lambda generator, device: torch.zeros(10, device=device))
-    found = compare("busy", RECORDED, inputs=hundred, because=["recording", also], only="cpu", seconds=0)
+    found = compare("busy", RECORDED, inputs=100, because=["recording", also], only="cpu", seconds=0)
     text = capsys.readouterr().out
     gone, refuted = found.shares
     assert found.ratio("cpu").median > 1.6 > 1.2 > gone.gone.median
@@ -152,7 +147,7 @@ def test_a_cause_is_drawn_and_folded_under_the_guess(monkeypatch):
     shown = []
     monkeypatch.setattr("autograder.teaching.compare.in_notebook", lambda: True)
     monkeypatch.setattr("autograder.teaching.compare.show", lambda *told: shown.append(told))
-    found = compare("busy", RECORDED, inputs=hundred, because="recording", guess=..., only="cpu", seconds=0)
+    found = compare("busy", RECORDED, inputs=100, because="recording", guess=..., only="cpu", seconds=0)
     ((_, html, data),) = shown
     (kept,) = data[CAUSES_MIME]
     assert kept["cause"] == "recording" and kept["device"] == "cpu" and 0.7 < kept["share"] < 1.3
@@ -175,7 +170,7 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
         (NEEDS_A_TAPE, "recording", "Without recording, on cpu: not measured. element 0 of tensors does not"),
         (VARIANTS, unequal, "Without sines, on cpu: not measured. 'cosine, without sines' does not give"),
     ]:
-        found = compare("stands", variants, inputs=hundred, because=because, only="cpu", seconds=0)
+        found = compare("stands", variants, inputs=100, because=because, only="cpu", seconds=0)
         text = capsys.readouterr().out
         assert re.search(sentence, text), text
         assert found.shares == [] and "1 (baseline)" in text
@@ -183,7 +178,7 @@ def test_a_comparison_stands_where_its_cause_cannot_be_taken_away(capsys):
 
 def test_a_ratio_is_predicted_and_told_beside_the_measured_one(capsys):
     pair = {"one by one": lambda x: [one + 1 for one in x], "at once": lambda x: x + 1}
-    how = {"inputs": hundred, "because": "prices", "only": "cpu", "seconds": 0}
+    how = {"inputs": 100, "because": "prices", "only": "cpu", "seconds": 0}
     found = compare("adding", pair, differ="a list", guess="bytes", **how)
     told = r"Predicted from prices, on cpu: [\d.,]+× \(one by one: calls [^;]+; at once: calls .*\). Measur"
     text = capsys.readouterr().out
@@ -203,7 +198,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
     content["timings"]["sines"]["processes"] = [3, 4]
     path.write_text(json.dumps(content))
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
-    comparison = compare("sines", VARIANTS, inputs=hundred, seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=100, seconds=0.05)
     text = capsys.readouterr().out
     assert "recorded: Some CPU, driver 600.1, torch 9.9, 2026-01-31, 2" in text and "8,000× (50 %)" in text
     assert "Outside what was recorded: 4,000× to 8,000× on one CPU." in text
@@ -213,7 +208,7 @@ def test_recorded_devices_are_shown_as_recorded(tmp_path, monkeypatch, capsys):
 def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(recordings, "TIMINGS", tmp_path)
     monkeypatch.setattr("autograder.teaching.compare.devices", lambda: ["cpu"])
-    arguments = {"inputs": hundred, "guess": 3.0, "claim": "F6", "only": "cuda", "seconds": 0.01}
+    arguments = {"inputs": 100, "guess": 3.0, "claim": "F6", "only": "cuda", "seconds": 0.01}
     assert compare("sines", VARIANTS, **arguments).timings == []
     assert "needs a cuda device. There is none here, and no recording yet." in capsys.readouterr().out
     recordings.add_recording(tmp_path, "cpu", "sines", TAKEN, clock="cuda")
@@ -225,14 +220,14 @@ def test_without_the_only_device_the_recordings_speak(tmp_path, monkeypatch, cap
 def test_blocks_of_one_call_are_not_recorded_and_have_no_causes(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
     monkeypatch.setenv("AUTOGRADER_SECONDS", "cpu=0")
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", because="recording", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=100, claim="F6", because="recording", seconds=0.05)
     assert comparison.samples["cpu"].blocks["loop"][0].calls == 1 and not comparison.shares
     assert not list(tmp_path.iterdir())
 
 
 def test_what_was_shown_is_recorded_and_found_again_with_its_origin(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOGRADER_RECORD", str(tmp_path))
-    comparison = compare("sines", VARIANTS, inputs=hundred, claim="F6", seconds=0.05)
+    comparison = compare("sines", VARIANTS, inputs=100, claim="F6", seconds=0.05)
     path = recordings.add_recording(tmp_path, "cpu", "another", TAKEN, clock="cpu")
     timings = json.loads(path.read_text())["timings"]
     assert set(timings) == {"sines", "another"} and timings["sines"]["claim"] == "F6"
