@@ -95,8 +95,7 @@ def test_a_bundle_installs_and_opens_without_a_network(checkout, index, tmp_path
     shutil.rmtree(index)
     (unpacked,) = place.iterdir()
     # A new folder in the checkout does not get in by itself.
-    found = {path.name for path in unpacked.iterdir()}
-    assert found == {
+    assert {path.name for path in unpacked.iterdir()} == {
         ".ci", ".jupyter", "LICENSE", "LICENSE-text", "Makefile", "README.md", "autograder",
         "constraints.txt", "course", "data", "docs", "exercises", "nbgrader_config.py", "pyproject.toml",
         "wheels",

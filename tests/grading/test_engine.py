@@ -71,8 +71,7 @@ def notes(student: str) -> dict[str, object]:
 
 def test_what_noise_left_undecided_is_timed_once_more_at_the_end(course: ScratchCourse) -> None:
     pool = Instant(undecided=1)
-    summary = graded(pool)
-    assert sorted(summary.graded) == sorted(STUDENTS)
+    assert sorted(graded(pool).graded) == sorted(STUDENTS)
     assert sorted(pool.log[: len(STUDENTS)]) == sorted(("now", student) for student in STUDENTS)
     assert sorted(pool.log[len(STUDENTS) :]) == sorted(("again", student) for student in STUDENTS)
     assert grades(course) == dict.fromkeys(STUDENTS, FULL)

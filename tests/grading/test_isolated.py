@@ -93,8 +93,7 @@ class Steps:
     counters += "(a.merged(b), len(b), b[3], a.start, a.step, type(a).__name__)"
     items = "i, e, s = Items(3, 4), Empty(), Steps()\n"
     items += "(list(i), 4 in i, 5 in i, bool(i), bool(e), list(s), 'all' in s, 1 in s, list(iter(s)), i[1])"
-    executed = run(box, student, counters, items, "len(i)")
-    assert results(executed) == [
+    assert results(run(box, student, counters, items, "len(i)")) == [
         "(11, 10, 30, 10, 1, 'Counter')",
         "([3, 4], True, False, True, False, [1, 2], True, False, [1, 2], 4)",
         "TypeError: object of type 'Items' has no len()",

@@ -150,8 +150,7 @@ def test_what_many_have_in_common_is_no_sign() -> None:
     """A helper that everybody took from the same page."""
     ways = {f"s{number}": {"f": f"{LONG}\n\n{code}"} for number, code in enumerate(different(2 * FEW))}
     assert not pairs(look_alikes(ways, {}))
-    two = dict(list(ways.items())[:2])
-    assert pairs(look_alikes(two, {})) == {("s0", "s1")}
+    assert pairs(look_alikes(dict(list(ways.items())[:2]), {})) == {("s0", "s1")}
 
 
 def different(number: int) -> list[str]:

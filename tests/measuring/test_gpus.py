@@ -100,8 +100,7 @@ def test_apples_gpu_is_measured_and_checked_and_no_ratio_is_asked_for_there() ->
     norms = {"loop": norms_slow, "one call": lambda rows: rows.norm(dim=1)}
     with pretended_gpu("mps"):
         assert devices() == ["cpu", "mps"]
-        found = compare("norms", norms, inputs=some_rows, seconds=0.05)
-        assert found.samples["mps"].clock == "mps"
+        assert compare("norms", norms, inputs=some_rows, seconds=0.05).samples["mps"].clock == "mps"
         right = check(norms["one call"], like=norms_slow, on=some_rows, points=1)
         asked = {"cpu": 2, "cuda": 9}
         raced = race(norms["one call"], against=norms_slow, on=some_rows, at_least=asked, points=2)

@@ -89,8 +89,7 @@ def test_cells_without_a_stopwatch_say_what_they_found(capsys: pytest.CaptureFix
     verdicts.article_code("C4", "pretrained=", old_in_torchvision)
     verdicts.article_code("B1", "mm with a vector", refuses)
     verdicts.article_code("B1", "its assertion", Mock(side_effect=AssertionError))
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    assert capsys.readouterr().out.splitlines() == [
         "C3 holds: A buffer moves with the module.",
         "B3 holds: results that are kept (10×)",
         "D6 documented: Nothing is promised.",
