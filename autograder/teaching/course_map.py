@@ -25,7 +25,6 @@ class Chapter:
     exercise_minutes: int
     exercises: str  # their address
     tests: Mapping[str, Mapping[str, str]]  # exercise → its test cells
-    passed: int  # so many exercises
 
 
 def course_map(subjects: Mapping[str, str]) -> None:
@@ -34,16 +33,16 @@ def course_map(subjects: Mapping[str, str]) -> None:
     Everything else is read from the chapters and exercises themselves; the page is in the chapters' folder.
     Raises FileNotFoundError for a chapter that is not there, ValueError where its text lacks the time.
     """
-    rows, chapters = [], [chapter(name, Path.cwd()) for name in subjects]
+    kept, counts, rows = progress.passed(), [], []
+    chapters = [chapter(name, Path.cwd()) for name in subjects]
     for found in chapters:
-        total = len(found.tests)
-        told = f"{'●' * found.passed}{'○' * (total - found.passed)} {found.passed} of {total}"
-        title = f"[{found.title}]({found.name}.ipynb): {subjects[found.name]}"
-        tasks = "not fetched yet"  # as it is on a JupyterHub at first
-        if total:
-            tasks = f"[{total}{SPACE}exercises]({found.exercises}), {found.exercise_minutes}{SPACE}min"
-        rows.append((title, f"{found.minutes}{SPACE}min", tasks, told.replace(" ", SPACE)))
-    start, below = _summary(chapters)
+        name, total = found.name, len(found.tests)
+        count = sum(kept.get(name, {}).keys() >= tests.keys() for tests in found.tests.values())
+        counts.append(count)
+        told = f"{'●' * count}{'○' * (total - count)} {count} of {total}".replace(" ", SPACE)
+        title = f"[{found.title}]({name}.ipynb): {subjects[name]}"
+        rows.append((title, f"{found.minutes}{SPACE}min", _tasks(found), told))
+    start, below = _summary(chapters, counts)
     show_markdown("\n\n".join(filter(None, [start, table_markdown(HEADER, rows), below, tally()])))
 
 
@@ -59,25 +58,31 @@ def chapter(name: str, course: Path) -> Chapter:
     notebook = course / address
     exercises = notebook.read_text(encoding="utf-8") if notebook.is_file() else ""
     time = sum(map(int, re.findall(r"\*\w+, (\d+) minutes\.\*", exercises)))
-    tests, kept = progress.exercises_in(notebook), progress.passed().get(name, {}).keys()
-    passed = sum(kept >= own.keys() for own in tests.values())
-    return Chapter(name, title[1], int(minutes[1]), time, address, tests, passed)
+    return Chapter(name, title[1], int(minutes[1]), time, address, progress.exercises_in(notebook))
 
 
-def _summary(chapters: Sequence[Chapter]) -> tuple[str, str]:
+def _tasks(found: Chapter) -> str:
+    """The link to the exercises; on a JupyterHub they are not there before they are fetched."""
+    if not found.tests:
+        return "not fetched yet"
+    return f"[{len(found.tests)}{SPACE}exercises]({found.exercises}), {found.exercise_minutes}{SPACE}min"
+
+
+def _summary(chapters: Sequence[Chapter], counts: Sequence[int]) -> tuple[str, str]:
     """Where to begin or to go on, and where it is kept how far the reader is."""
-    total, passed = sum(len(one.tests) for one in chapters), sum(one.passed for one in chapters)
-    if not passed:
+    total = sum(len(found.tests) for found in chapters)
+    if not any(counts):
         return (
             f"**Start here:** [{chapters[0].title}]({chapters[0].name}.ipynb)",
             f"{total} exercises, none passed yet. What you pass is kept in a small file on this machine, and "
             "sent nowhere.",
         )
-    first = next((one for one in chapters if one.passed < len(one.tests)), None)
+    unfinished = (one for one, count in zip(chapters, counts, strict=True) if count < len(one.tests))
+    first = next(unfinished, None)
     ahead = f"Continue: [exercises {first.title}]({first.exercises})" if first else "That is all of them."
     path, home = store.path_of(progress.NAME), Path.home()
     there = f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else path
     return (
-        f"**{passed} of {total} exercises passed.** {ahead}",
+        f"**{sum(counts)} of {total} exercises passed.** {ahead}",
         f"This is kept in `{there}` on this machine, and sent nowhere. Delete the file to start again.",
     )
