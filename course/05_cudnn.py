@@ -35,6 +35,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from parts.convolving import Convolving
+from parts.inputs import tensors
 from torch.utils.data import DataLoader, TensorDataset
 
 from autograder import behaviour, compare, documented, guessed, published, recall, verdicts
@@ -171,17 +172,10 @@ guess = ...
 
 
 # %%
-def images_and_weight(*shapes):
-    def inputs(generator, device):
-        return tuple(torch.rand(shape, generator=generator).to(device) for shape in shapes)
-
-    return inputs
-
-
 compare(
     "three algorithms for a 3 × 3 kernel",
     {"FFT": fft, "matrix product": matrix_product, "direct": direct},
-    inputs=images_and_weight((1, 16, 64, 64), (16, 16, 3, 3)),
+    inputs=tensors((1, 16, 64, 64), (16, 16, 3, 3)),
     guess=guess,
     differ="each rounds in its own way",
 )
@@ -196,7 +190,7 @@ guess = ...
 compare(
     "three algorithms for a 31 × 31 kernel",
     {"FFT": fft, "matrix product": matrix_product, "direct": direct},
-    inputs=images_and_weight((1, 2, 96, 96), (2, 2, 31, 31)),
+    inputs=tensors((1, 2, 96, 96), (2, 2, 31, 31)),
     guess=guess,
     differ="each rounds in its own way",
     seconds=0.5,

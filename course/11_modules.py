@@ -27,6 +27,7 @@ import warnings
 from unittest import mock
 
 import torch
+from parts.inputs import normal
 from torch import nn
 from torch.nn.utils import prune
 from torch.utils.flop_counter import FlopCounterMode
@@ -403,14 +404,10 @@ def one_wide_layer(outputs, count):
     return run
 
 
-def rows(number, width):
-    return lambda generator, device: torch.randn(number, width, generator=generator).to(device)
-
-
 compare(
     "modules: 8 × 1024 → 3 × 128",
     {"three Linear": several_layers(128, 3), "one Linear + chunk": one_wide_layer(128, 3)},
-    inputs=rows(8, 1024),
+    inputs=normal(8, 1024),
     guess=guess,
     flops=2 * 8 * 1024 * 3 * 128,
 )
@@ -448,7 +445,7 @@ guess = ...
 compare(
     "modules: 8 × 256 → 12 × 32",
     {"twelve Linear": several_layers(32, 12), "one Linear + chunk": one_wide_layer(32, 12)},
-    inputs=rows(8, 256),
+    inputs=normal(8, 256),
     guess=guess,
     claim="C8",
     flops=2 * 8 * 256 * 12 * 32,
@@ -480,7 +477,7 @@ guess = ...
 compare(
     "modules: 8 × 1024 → 3 × 1024",
     {"three Linear": several_layers(1024, 3), "one Linear + chunk": one_wide_layer(1024, 3)},
-    inputs=rows(8, 1024),
+    inputs=normal(8, 1024),
     guess=guess,
     claim="C8",
     only="cpu",
@@ -506,7 +503,7 @@ compare(
         "its own Linear": lambda x: several_layers(128, 1)(x)[0],
         "one Linear + chunk": lambda x: one_wide_layer(128, 12)(x)[0],
     },
-    inputs=rows(64, 1024),
+    inputs=normal(64, 1024),
     guess=guess,
     because="prices",
 )
@@ -657,7 +654,7 @@ def run_pruned(how):
 compare(
     "modules: 90 % pruned, 64 × 512 → 512",
     {"prune": run_pruned("prune"), "prune, then remove": run_pruned("removed")},
-    inputs=rows(64, 512),
+    inputs=normal(64, 512),
     guess=guess,
     because="prices",
 )
@@ -677,7 +674,7 @@ guess = ...
 compare(
     "modules: a layer of zeros, 64 × 512 → 512",
     {"dense": run_pruned("dense"), "90 % zeros": run_pruned("removed")},
-    inputs=rows(64, 512),
+    inputs=normal(64, 512),
     guess=guess,
     differ="other weights",
     because="prices",
@@ -829,7 +826,7 @@ compare(
         "zeros": lambda x: clear_and_go_back(x, False),
         "None": lambda x: clear_and_go_back(x, True),
     },
-    inputs=rows(1, 512),
+    inputs=normal(1, 512),
     guess=guess,
 )
 
@@ -847,7 +844,7 @@ for set_to_none in (False, True):
     assert (zeroed == 0) == set_to_none
 
 # %% [markdown]
-# It is a fixed cost for each step: where a step computes more, its share is smaller. (Try `rows(1024, 512)`.)
+# It is a fixed cost for each step: where a step computes more, its share is smaller. (Try `normal(1024, 512)`.)
 #
 # The two also *mean* different things. A parameter with gradient `None` is skipped by the optimiser. One with
 # a gradient of zeros is not: its momentum, or its weight decay, still moves it.
@@ -923,7 +920,7 @@ def train(way):
 compare(
     "modules: a whole training step, batch of 1,024",
     {"Adam, loop": train("loop"), "Adam, fused": train("fused")},
-    inputs=rows(1024, 256),
+    inputs=normal(1024, 256),
     guess=guess,
     because="prices",
 )
@@ -997,7 +994,7 @@ def smaller(device):
 compare(
     "modules: a smaller layer, 64 × 512 → 51",
     {"dense": run_pruned("dense"), "rows taken out": torch.no_grad()(lambda x: smaller(x.device)(x))},
-    inputs=rows(64, 512),
+    inputs=normal(64, 512),
     guess=guess,
     differ="fewer outputs",
     because="prices",

@@ -37,6 +37,7 @@ from statistics import mean
 
 import torch
 import torch.nn.functional as F
+from parts.inputs import normal
 from parts.letters import NUMBERS, TEXT, Writer, loss, taught
 from parts.quantized import bytes_of, draw_losses, draw_steps, dynamic, has_vnni, product_times
 from torch import nn
@@ -352,10 +353,6 @@ def layers(width, number):
     return nn.Sequential(*(nn.Linear(width, width) for _ in range(number))).eval().requires_grad_(False)
 
 
-def rows(number, width):
-    return lambda generator, device: torch.randn(number, width, generator=generator)
-
-
 ROUNDING = "8 bits round"
 works = there and torch.backends.quantized.engine != "none"
 print("engines for int8 products:", *torch.backends.quantized.supported_engines, end="; ")
@@ -366,12 +363,12 @@ if works:
     compare(
         "fewer bits: one row through 4 layers of 2048 × 2048, dynamic int8",
         {"float32": large, "int8": large_int8},
-        inputs=rows(1, 2048),
+        inputs=normal(1, 2048),
         guess=guess,
         claim="F56",
         only="cpu",
         differ=ROUNDING,
-        because=without("one row", inputs=rows(256, 2048)),
+        because=without("one row", inputs=normal(256, 2048)),
         seconds=0.6,
     )
 
@@ -953,7 +950,7 @@ if works and "qnnpack" in torch.backends.quantized.supported_engines:
     compare(
         "fewer bits: 64 rows through a layer of width 1024, by engine",
         {"int8, qnnpack": by_qnnpack, "float32": middle, "int8, this machine's": by_own},
-        inputs=rows(64, 1024),
+        inputs=normal(64, 1024),
         guess=guess,
         only="cpu",
         differ=ROUNDING,
