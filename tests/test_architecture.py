@@ -119,13 +119,16 @@ def of_judges() -> list[str]:
 
 
 def of_the_published_table() -> list[str]:
-    judged = published("judge")
-    rows, same = judged["rows"], judged["same"]
+    rows, same = map(published("judge").get, ("rows", "same"))
     least, most = min(row["least"] for row in same), max(row["most"] for row in same)
+    counts = [sum(row[of] for row in rows if "drawn" in row) for of in ("verdicts", "wrong", "undecided")]
+    low, *_, high = sorted(row["median"] for row in same)
     ratios = listed([f"{ratio:g}" for ratio in sorted({row["ratio"] for row in rows})])
     return [
         f"work of {NUMBER[len({row['work'] for row in rows})]} kinds, at {ratios} times the ratio asked for",
-        f"code of {NUMBER[len(same)]} kinds, which came out {least:.2f} to {most:.2f} times as fast",
+        f"code of {NUMBER[len(same)]} kinds, which came out {least:g} to {most:g} times as fast",
+        "Of {:,} verdicts {} were wrong, and {} undecided".format(*counts),
+        f"Identical code came out {low:.2g} to {high:g} times as fast in the medians of its kinds",
     ]
 
 

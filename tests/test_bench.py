@@ -24,18 +24,15 @@ def test_the_published_table_keeps_the_promise():
     assert (loads := {load for _, load, _ in cells}) >= {"quiet", "busy"}
     assert len(cells) == len({row["work"] for row in ours}) * len(loads) * 4 >= 40
     assert {ratio for _, _, ratio in cells} == {0.8, 0.9, 1.1, 1.25}
-    assert sum(row["verdicts"] for row in ours) >= 2000
+    assert sum(row["verdicts"] for row in ours) >= 3000
     for row in ours:
-        assert row["wrong"] == 0, row
-        assert row["drawn"] >= 1000
-        assert row["drawn_wrong"] < row["drawn"] / 1000, row
+        assert row["wrong"] == 0 and row["drawn_wrong"] < row["drawn"] / 1000 >= 1, row
         if row["ratio"] in (0.8, 1.25) and row["load"] != "bursts":
             assert row["drawn_undecided"] < row["drawn"] / 100, row
     assert len({row["work"] for row in content["same"]}) >= 12
     for row in content["same"]:  # gradings of identical code
         assert row["gradings"] >= 20 and row["wrong"] == 0, row
-        assert 0.93 <= row["least"] <= row["most"] <= 1.07, row
-        assert 0.98 <= row["median"] <= 1.02, row
+        assert 0.93 <= row["least"] <= row["most"] <= 1.07 and 0.97 <= row["median"] <= 1.02, row
 
 
 def test_right_answers_kept_their_points_on_a_busy_machine():
