@@ -46,7 +46,8 @@ class SaveCellsInOrder(SaveCells):
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        if warning := what_changes(nb, **resources["nbgrader"]):
+        notebook, assignment, db_url = map(resources["nbgrader"].get, ("notebook", "assignment", "db_url"))
+        if warning := what_changes(nb, assignment, notebook, db_url):
             self.log.warning("%s", warning)
         nb, resources = super().preprocess(nb, resources)
         order = [nbgrader_data(cell).get("grade_id") for cell in nb.cells]
@@ -57,7 +58,7 @@ class SaveCellsInOrder(SaveCells):
         return nb, resources
 
 
-def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str, **_: object) -> str:
+def what_changes(nb: NotebookNode, assignment: str, notebook: str, db_url: str) -> str:
     """A sentence for the instructor if this notebook has other tests or points than some were graded by."""
     with Gradebook(db_url) as gradebook:
         try:
