@@ -32,7 +32,8 @@ def test_the_published_table_keeps_the_promise():
     assert len({row["work"] for row in content["same"]}) >= 12
     for row in content["same"]:  # gradings of identical code
         assert row["gradings"] >= 20 and row["wrong"] == 0, row
-        assert 0.93 <= row["least"] <= row["most"] <= 1.07 and 0.97 <= row["median"] <= 1.02, row
+        low = 0.97 if row["work"] == "big results" else 0.98  # one call a block: its way is read only once
+        assert 0.93 <= row["least"] <= row["most"] <= 1.07 and low <= row["median"] <= 1.02, row
 
 
 def test_right_answers_kept_their_points_on_a_busy_machine():
@@ -57,8 +58,7 @@ def test_the_published_figures_for_a_class_keep_the_promises():
     content = published("grading")
     parts = ("without_races", "with_races", "large_class", "watched")
     alone, raced, large, watched = (content[part] for part in parts)
-    assert alone["submissions"] >= 60 and alone["same_points"]
-    assert alone["times"] >= 20  # start included
+    assert alone["submissions"] >= 60 and alone["same_points"] and alone["times"] >= 20  # start included
     assert raced["submissions"] >= 300 and raced["times_the_races"] <= 1.3
     middle = [found for share, found in raced["time_left_announced"] if 0.1 <= share <= 0.9]
     assert len(middle) > 100 and all(1 / 1.5 <= found <= 1.5 for found in middle)

@@ -46,8 +46,8 @@ class SaveCellsInOrder(SaveCells):
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
-        notebook, assignment, db_url = map(resources["nbgrader"].get, ("notebook", "assignment", "db_url"))
-        if warning := what_changes(nb, assignment, notebook, db_url):
+        about = resources["nbgrader"]
+        if warning := what_changes(nb, about["assignment"], about["notebook"], about["db_url"]):
             self.log.warning("%s", warning)
         nb, resources = super().preprocess(nb, resources)
         order = [nbgrader_data(cell).get("grade_id") for cell in nb.cells]
