@@ -83,13 +83,14 @@ def test_a_first_call_is_taken_away_by_another_one_before():
 
 @glibc
 def test_page_faults_are_taken_away_in_a_copy_of_this_process():
-    """Of 40 MB, which are written in new memory, and in memory in use."""
-    used = torch.ones(10_000_000)
-    pair = {"new": lambda x: torch.empty(10_000_000).fill_(1), "in use": lambda x: used.fill_(1)}
+    """Of 160 MB, which are written in new memory, and in memory in use. A cache that holds a part of it would
+    make another difference: malloc gives two places in turn."""
+    used = torch.ones(40_000_000)
+    pair = {"new": lambda x: torch.empty(40_000_000).fill_(1), "in use": lambda x: used.fill_(1)}
     share = away("page faults", pair)
     assert share.there.median > 1.5 and share.gone.median < 1.3 and share.share > 0.7
     faults = {name: run_block(side, (None,), 1).faults for name, side in pair.items()}
-    assert faults["new"] > 9000 > 10 * faults["in use"], "here malloc gives memory back as before"
+    assert faults["new"] > 36_000 > 10 * faults["in use"], "here malloc gives memory back as before"
 
 
 @pytest.mark.parametrize("cause", [pytest.param("page faults", marks=glibc), *SIGNS, "cold start"])
