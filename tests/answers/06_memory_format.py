@@ -346,7 +346,7 @@ def convert(arrays):
     return tensors, {name: tensor.stride() for name, tensor in tensors.items()}
 
 
-# %% convert moved_by_numpy_but_not_tied check=1 memory=0.9..1.3 hidden=2 race=0..2
+# %% convert moved_by_numpy_but_not_tied check=1 memory=0.9..1.2 hidden=2 race=0..2
 def convert(arrays):
     tensors = {}
     for name, array in arrays.items():

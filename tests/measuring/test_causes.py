@@ -83,8 +83,7 @@ def test_a_first_call_is_taken_away_by_another_one_before():
 
 @glibc
 def test_page_faults_are_taken_away_in_a_copy_of_this_process():
-    """Of 160 MB, which are written in new memory, and in memory in use. A cache that holds a part of it would
-    make another difference: malloc gives two places in turn."""
+    """Of 160 MB, new or in use: of less, caches hold a part, and more of one place than of malloc's two."""
     used = torch.ones(40_000_000)
     pair = {"new": lambda x: torch.empty(40_000_000).fill_(1), "in use": lambda x: used.fill_(1)}
     share = away("page faults", pair)
